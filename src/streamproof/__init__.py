@@ -1,0 +1,1 @@
+"""Temporal streaming queries on Spark, and the workbench that proves them right."""

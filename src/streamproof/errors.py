@@ -1,0 +1,114 @@
+"""Every deliberate error: what happened, where, and how to fix it.
+
+>>> print(PlanError("hop must be positive, got 0", at="hopping(size=10, hop=0)", fix="give a hop of at least 1 tick"))
+hop must be positive, got 0
+  at: hopping(size=10, hop=0)
+  fix: give a hop of at least 1 tick
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Literal, get_args
+
+ErrorName = Literal[
+    "cti_violation",
+    "unmatched_retraction",
+    "duplicate_id",
+    "empty_lifetime",
+    "cti_backwards",
+    "output_in_past",
+    "unbounded_windows",
+    "overflow",
+    "reserved_column",
+    "duplicate_column",
+    "unknown_column",
+    "type_mismatch",
+    "unknown_module",
+    "module_failed",
+    "bad_plan",
+    "bad_input",
+    "limit_exceeded",
+    "infrastructure",
+]
+ERROR_NAMES: tuple[ErrorName, ...] = get_args(ErrorName)
+
+
+class StreamproofError(Exception):
+    """The root of all deliberate errors. ``name`` is stable and machine-readable; the texts are for people."""
+
+    default_name: ErrorName = "bad_input"
+    exit_code = 2
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        at: str | None = None,
+        fix: str | None = None,
+        name: ErrorName | None = None,
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.at = at
+        self.fix = fix
+        self.name: ErrorName = name or self.default_name
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.at:
+            lines.append(f"  at: {self.at}")
+        if self.fix:
+            lines.append(f"  fix: {self.fix}")
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, str | None]:
+        """The error as one JSON object, as ``--json`` prints it."""
+        return {"error": self.name, "what": self.what, "at": self.at, "fix": self.fix}
+
+    def located(self, at: str) -> StreamproofError:
+        """The same error, with a place if it had none."""
+        self.at = self.at or at
+        return self
+
+
+class PlanError(StreamproofError):
+    """The plan itself is wrong: found before any data is read."""
+
+    default_name = "bad_plan"
+
+
+class InputError(StreamproofError):
+    """The data breaks a rule of the physical stream or of the file format."""
+
+    default_name = "bad_input"
+
+
+class RunError(StreamproofError):
+    """Plan and data are well-formed, but their result does not exist: overflow, unbounded windows, a failing module."""
+
+    default_name = "module_failed"
+
+
+class InfrastructureError(StreamproofError):
+    """A database or another outside system failed; neither plan nor data is to blame."""
+
+    default_name = "infrastructure"
+    exit_code = 3
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint for a mistyped name.
+
+    >>> did_you_mean("valeu", ["key", "value"])
+    'did you mean "value"? Known: "key", "value"'
+    >>> did_you_mean("x", [])
+    'none are known here'
+    """
+    names = list(known)
+    if not names:
+        return "none are known here"
+    near = get_close_matches(word, names, n=1)
+    shown = ", ".join(f'"{name}"' for name in names[:20]) + (", …" if len(names) > 20 else "")
+    return f'did you mean "{near[0]}"? Known: {shown}' if near else f"known: {shown}"

@@ -1,0 +1,111 @@
+"""Signed rows as bags: sum, difference, and the form that shows only what holds at each instant.
+
+>>> from streamproof.events.schema import Schema
+>>> from streamproof.events.batch import Batch
+>>> rows = Batch.from_rows(Schema(), [(1, 5, 1, {}), (5, 9, 1, {}), (1, 5, 1, {}), (1, 5, -1, {})]).rows
+>>> consolidate(rows).to_pylist()
+[{'le': 1, 're': 5, 'w': 1}, {'le': 5, 're': 9, 'w': 1}]
+>>> instants(rows).to_pylist()
+[{'le': 1, 're': 9, 'w': 1}]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamproof.events.order import (
+    Ints,
+    canonical,
+    group_numbers,
+    int_piece,
+    ints,
+    lifetime_pieces,
+    one_array,
+    pack,
+    pieces_of,
+    sort_rows,
+)
+from streamproof.events.schema import RESERVED
+
+
+def payload_of(rows: pa.Table) -> pa.Table:
+    """The payload columns of signed rows."""
+    return rows.drop_columns(list(RESERVED))
+
+
+def consolidate(rows: pa.Table) -> pa.Table:
+    """Signed rows with equal rows summed, zeros gone, canonical values, in canonical order.
+
+    Law: the order of rows does not matter, and ``consolidate(consolidate(x)) == consolidate(x)``.
+    """
+    rows = canonical(rows)
+    le, re, w = (ints(rows[name]) for name in RESERVED)
+    order, starts = sort_rows(pack([*lifetime_pieces(le, re), *pieces_of(payload_of(rows))]), rows.num_rows)
+    if not len(order):
+        return rows
+    weights = np.add.reduceat(w[order], starts)
+    kept = weights != 0
+    taken = take(rows, order[starts[kept]])
+    return taken.set_column(2, rows.schema.field(2), pa.array(weights[kept]))
+
+
+def identical(a: pa.Table, b: pa.Table) -> bool:
+    """The same consolidated rows, exactly: one pass, no sort."""
+    if a.schema != b.schema or a.num_rows != b.num_rows:
+        return False
+    return all(_same_column(one_array(x), one_array(y)) for x, y in zip(a.columns, b.columns, strict=True))
+
+
+def _same_column(a: pa.Array, b: pa.Array) -> bool:
+    if not pa.types.is_floating(a.type):
+        return bool(a.equals(b))
+    if not a.is_null().equals(b.is_null()):
+        return False
+    left, right = (x.fill_null(0.0).to_numpy(zero_copy_only=False) for x in (a, b))
+    return bool(np.array_equal(left, right, equal_nan=True))
+
+
+def difference(a: pa.Table, b: pa.Table) -> pa.Table:
+    """``a − b``, consolidated: what only ``a`` has weighs more than 0, what only ``b`` has less.
+
+    Law: ``difference(a, a)`` has no rows.
+    """
+    return consolidate(pa.concat_tables([a, b.set_column(2, b.schema.field(2), pc.negate(b["w"]))]))
+
+
+def instants(rows: pa.Table) -> pa.Table:
+    """Per payload the maximal pieces of time with a constant count: equal iff the rows are equal at every instant.
+
+    Ordered by payload, then time; so equal streams give identical tables.
+    """
+    rows = canonical(rows)
+    payload = payload_of(rows)
+    group = group_numbers(*sort_rows(pack(pieces_of(payload)), rows.num_rows))
+    le, re, w = (ints(rows[name]) for name in RESERVED)
+    source = np.concatenate([np.arange(len(le))] * 2)
+    group, when, change = np.concatenate([group, group]), np.concatenate([le, re]), np.concatenate([w, -w])
+    order, fresh = sort_rows(pack([int_piece(group), int_piece(when)]), len(when))
+    if not len(order):
+        return rows
+    group, when, change, source = group[order], when[order], change[order], source[order]
+    change = np.add.reduceat(change, fresh)
+    when, source = when[fresh][change != 0], source[fresh][change != 0]
+    count = np.cumsum(change[change != 0])  # every payload's changes sum to 0, so its count starts at 0
+    return _pieces(rows, source, when, count[:-1])
+
+
+def _pieces(rows: pa.Table, source: Ints, when: Ints, count: Ints) -> pa.Table:
+    """Rows from each change to the next, of the same payload wherever the count is not 0."""
+    kept = np.flatnonzero(count)
+    times = [pa.array(part) for part in (when[kept], when[kept + 1], count[kept])]
+    payload = take(payload_of(rows), source[kept])
+    return pa.Table.from_arrays([*times, *payload.columns], schema=rows.schema)
+
+
+def take(rows: pa.Table, indices: Ints) -> pa.Table:
+    """The rows at ``indices``; all of them in their order cost nothing."""
+    if len(indices) == rows.num_rows and np.array_equal(indices, np.arange(len(indices))):
+        return rows
+    return rows.combine_chunks().take(pa.array(indices))

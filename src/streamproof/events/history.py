@@ -1,0 +1,220 @@
+"""A history (the canonical history table, CHT): the bag of events that a stream adds up to.
+
+>>> schema = Schema.of({"v": "int64"})
+>>> history = History.from_rows(schema, [(4, 9, {"v": 2}), (1, FOREVER, {"v": 1}), (4, 9, {"v": 2})])
+>>> len(history), history.rows["w"].to_pylist()
+(3, [1, 2])
+>>> print(history.to_json_lines(), end="")
+{"le": 1, "re": "inf", "payload": {"v": 1}}
+{"le": 4, "re": 9, "payload": {"v": 2}}
+{"le": 4, "re": 9, "payload": {"v": 2}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from streamproof.errors import ErrorName, InputError, did_you_mean
+from streamproof.events.bag import consolidate, identical
+from streamproof.events.batch import Batch
+from streamproof.events.compare import explain_difference, same_bag, same_schema, same_snapshots
+from streamproof.events.notation import column_of, show_payload, write_json, write_value
+from streamproof.events.order import Flags, ints
+from streamproof.events.schema import RESERVED, Schema
+from streamproof.events.time import BEGINNING, FOREVER, show_tick
+
+__all__ = ["History", "Row", "explain_difference", "same_bag", "same_schema", "same_snapshots"]
+
+
+class Row(NamedTuple):
+    """One event of a history."""
+
+    le: int
+    re: int
+    payload: dict[str, object]
+
+    def __str__(self) -> str:
+        return f"[{show_tick(self.le)}, {show_tick(self.re)}) {show_payload(self.payload)}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """Events with their counts: consolidated, canonical and sorted. Build it with one of the ``from_…`` methods.
+
+    Law: ``History.from_batches(schema, [history.to_batch()]) == history``.
+    """
+
+    schema: Schema
+    rows: pa.Table  # le, re, w, payload; equal rows are one row, no weight is 0
+
+    def __post_init__(self) -> None:
+        if self.rows.schema != self.schema.arrow_rows:
+            raise InputError(
+                f"the rows have the columns {self.rows.schema.names}, the schema says {self.schema.arrow_rows.names}",
+                fix="build the history with History.from_table, which casts",
+            )
+
+    @staticmethod
+    def empty(schema: Schema) -> History:
+        return History(schema, schema.arrow_rows.empty_table())
+
+    @staticmethod
+    def from_batches(schema: Schema, batches: Iterable[Batch], *, allow_negative: bool = False) -> History:
+        """The sum of all batches.
+
+        >>> rows = [(1, 5, +1, {}), (1, 9, +1, {}), (1, 9, -1, {})]
+        >>> History.from_batches(Schema(), [Batch.from_rows(Schema(), rows)]).to_rows()
+        [Row(le=1, re=5, payload={})]
+        """
+        tables = [batch.rows for batch in batches]
+        rows = pa.concat_tables(tables) if tables else schema.arrow_rows.empty_table()
+        if rows.schema != schema.arrow_rows:
+            raise InputError(
+                f"the batches have the columns {rows.schema.names}, the schema says {schema.arrow_rows.names}",
+                fix="give the schema of the batches",
+            )
+        return _checked(schema, consolidate(rows), allow_negative=allow_negative)
+
+    @staticmethod
+    def from_rows(schema: Schema, rows: Iterable[tuple[int, int, Mapping[str, object]]]) -> History:
+        """A small history from Python rows ``(le, re, payload)``; a missing column is null."""
+        known = list(rows)
+        for _, _, payload in known:
+            _refuse_unknown(payload, schema)
+        columns = [pa.array([row[i] for row in known], pa.int64()) for i in (0, 1)]
+        columns.append(pa.array(np.ones(len(known), np.int64)))
+        columns += [column_of((row[2].get(name) for row in known), kind) for name, kind in schema]
+        table = pa.Table.from_arrays(columns, schema=schema.arrow_rows)
+        return _checked(schema, consolidate(table))
+
+    @staticmethod
+    def from_table(schema: Schema, table: pa.Table, *, allow_negative: bool = False) -> History:
+        """A history from Arrow columns le, re, perhaps w, and the payload, cast to the schema's types.
+
+        >>> table = pa.table({"v": [1.0], "re": [5], "le": [1]})
+        >>> History.from_table(Schema.of({"v": "int64"}), table).to_rows()
+        [Row(le=1, re=5, payload={'v': 1})]
+        """
+        if "w" not in table.schema.names:
+            table = table.append_column("w", pa.array(np.ones(table.num_rows, np.int64)))
+        _refuse_unknown(table.schema.names, schema, RESERVED)
+        columns = [_cast(table, field) for field in schema.arrow_rows]
+        rows = pa.Table.from_arrays(columns, schema=schema.arrow_rows)
+        return _checked(schema, consolidate(rows), allow_negative=allow_negative)
+
+    def expand(self) -> pa.Table:
+        """One row per event: le, re and the payload."""
+        weights = ints(self.rows["w"])
+        if np.any(weights < 0):
+            raise InputError(
+                "a history with negative counts has no rows to list",
+                fix="leave out allow_negative to see which retraction is unmatched",
+                name="unmatched_retraction",
+            )
+        rows = self.rows.drop_columns("w")
+        if np.all(weights == 1):
+            return rows
+        return rows.take(pa.array(np.repeat(np.arange(len(weights)), weights)))
+
+    def to_rows(self) -> list[Row]:
+        """The events as Python rows."""
+        return list(self._iterate())
+
+    def _iterate(self) -> Iterator[Row]:
+        names = self.schema.names
+        for batch in self.expand().to_batches(max_chunksize=65536):
+            columns = [column.to_pylist() for column in batch.columns]
+            for le, re, *values in zip(*columns, strict=True):
+                yield Row(le, re, dict(zip(names, values, strict=True)))
+
+    def to_json_lines(self) -> str:
+        """One JSON object per event."""
+        return "".join(
+            write_json(
+                {
+                    "le": show_tick(row.le),
+                    "re": show_tick(row.re),
+                    "payload": {name: write_value(value) for name, value in row.payload.items()},
+                }
+            )
+            + "\n"
+            for row in self._iterate()
+        )
+
+    def to_batch(self, *, frontier: int = FOREVER) -> Batch:
+        """The history as one batch, complete unless told otherwise."""
+        return Batch(self.schema, self.rows, frontier)
+
+    def __len__(self) -> int:
+        return int(np.abs(ints(self.rows["w"])).sum())
+
+    def __eq__(self, other: object) -> bool:
+        """The same bag with the same columns, exactly; NaN equals NaN."""
+        if not isinstance(other, History):
+            return NotImplemented
+        return self.schema == other.schema and identical(self.rows, other.rows)
+
+    __hash__ = None  # type: ignore[assignment]  # a bag of rows is compared, not looked up
+
+    def __repr__(self) -> str:
+        shown = self.rows.slice(0, 10)
+        lines = [str(row) for row in History(self.schema, shown).to_rows()[:10]] if not _negative(shown) else ["…"]
+        more = [f"… {len(self) - len(lines)} more"] if len(self) > len(lines) else []
+        return "\n".join([f"History of {len(self)} events", *lines, *more])
+
+
+def _negative(rows: pa.Table) -> bool:
+    return bool(np.any(ints(rows["w"]) < 0))
+
+
+def _checked(schema: Schema, rows: pa.Table, *, allow_negative: bool = False) -> History:
+    le, re, w = (ints(rows[name]) for name in RESERVED)
+    _refuse(
+        rows, (le < BEGINNING) | (re > FOREVER), "a lifetime lies outside ±2^62 ticks", "overflow", "use a coarser unit"
+    )
+    _refuse(rows, re <= le, "an event without a lifetime", "empty_lifetime", "give it an end after its start")
+    if not allow_negative:
+        what = "more was retracted than inserted"
+        _refuse(rows, w < 0, what, "unmatched_retraction", "check the stream with a Validator, or allow_negative=True")
+    return History(schema, rows)
+
+
+def _refuse(rows: pa.Table, bad: Flags, what: str, name: ErrorName, fix: str) -> None:
+    if not np.any(bad):
+        return
+    first = rows.slice(int(np.argmax(bad)), 1).to_pylist()[0]
+    le, re, weight = (first.pop(column) for column in RESERVED)
+    at = f"{Row(le, re, first)} × {weight}"
+    raise InputError(f"{what}: {int(bad.sum())} of {rows.num_rows} rows", at=at, fix=fix, name=name)
+
+
+def _refuse_unknown(names: Iterable[str], schema: Schema, more: Iterable[str] = ()) -> None:
+    for name in names:
+        if name not in schema and name not in more:
+            raise InputError(f'unknown column "{name}"', fix=did_you_mean(name, schema.names), name="unknown_column")
+
+
+def _cast(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+    if field.name not in table.schema.names:
+        raise InputError(
+            f'the table has no column "{field.name}"',
+            fix=did_you_mean(field.name, table.schema.names),
+            name="unknown_column",
+        )
+    column = table[field.name]
+    try:
+        column = column if column.type == field.type else column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InputError(
+            f'column "{field.name}" of type {column.type} does not fit into {field.type}: {error}',
+            fix="give the schema that the values have",
+            name="type_mismatch",
+        ) from None
+    if field.name in RESERVED and column.null_count:
+        raise InputError(f'column "{field.name}" has nulls', fix="every event needs a start, an end and a weight")
+    return column

@@ -1,0 +1,303 @@
+"""The notation of plan files as plain data: dicts, lists and scalars. JSON and XML are two spellings of it.
+
+>>> to_data(from_data({"op": "where", "in": {"op": "source", "name": "S"}, "expr": "v>1"}))
+{'op': 'where', 'in': {'op': 'source', 'name': 'S'}, 'expr': 'v > 1'}
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from datetime import timedelta
+from typing import Any, Final, TypeAlias
+
+from streamproof.errors import PlanError, StreamproofError, did_you_mean
+from streamproof.events.schema import Schema
+from streamproof.plan import nodes
+from streamproof.plan.aggregates import Aggregate
+from streamproof.plan.expr import Expr
+from streamproof.plan.nodes import NODES, Node, Plan
+from streamproof.plan.parse import parse_or_literal
+from streamproof.plan.text import to_text
+from streamproof.plan.windows import WINDOWS, Window
+
+VERSION: Final = 1
+MAX_DEPTH: Final = 200
+Data: TypeAlias = "dict[str, Any]"
+
+OPS: Final[dict[str, type[Node]]] = {node.op: node for node in NODES} | {"anti_join": nodes.AntiJoin}
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How one kind of field is read and written."""
+
+    read: Callable[[Any], Any]
+    write: Callable[[Any], Any]
+
+
+def from_document(document: object) -> Plan:
+    """A plan from a whole file: a bare node, or ``{"version": 1, "plan": node}``."""
+    if isinstance(document, Mapping) and "op" not in document:
+        if "plan" not in document:
+            raise PlanError('a plan file holds a node with "op", or {"version": 1, "plan": …}', at="plan")
+        version = document.get("version", VERSION)
+        if version != VERSION:
+            raise PlanError(
+                f"the plan file has version {version!r}, this program reads version {VERSION}",
+                fix="update streamproof, or write the plan again in the old notation",
+            )
+        document = document["plan"]
+    return from_data(document)
+
+
+def to_document(plan: Plan) -> Data:
+    """A plan as a whole file, with its version."""
+    return {"version": VERSION, "plan": to_data(plan)}
+
+
+def from_data(data: object, path: str = "plan", depth: int = 0) -> Plan:
+    """The node that plain data describes; errors name the place in the file."""
+    if depth > MAX_DEPTH:
+        raise PlanError(f"the plan is nested more than {MAX_DEPTH} levels deep", at=path, name="limit_exceeded")
+    if not isinstance(data, Mapping):
+        raise PlanError(f"a node must be an object, got {type(data).__name__}", at=path, fix='write {"op": …}')
+    op = data.get("op")
+    if not isinstance(op, str) or op not in OPS:
+        raise PlanError(f"unknown op {op!r}", at=path, fix=did_you_mean(str(op), OPS))
+    kind = OPS[op]
+    values = _read_fields(kind, data, path, depth)
+    try:
+        return kind(**values)
+    except StreamproofError as error:
+        raise error.located(f"{path}: {op}") from None
+
+
+def _read_fields(kind: type[Node], data: Mapping[str, Any], path: str, depth: int) -> dict[str, Any]:
+    known = {_key(field.name): field for field in fields(kind)}
+    for key in data:
+        if key not in known and key != "op":
+            raise PlanError(f'{kind.op} has no field "{key}"', at=path, fix=did_you_mean(key, known))
+    values = {}
+    for key, field in known.items():
+        if key in data:
+            values[field.name] = _read_field(kind, field, data[key], f"{path}.{key}", depth)
+        elif field.default is MISSING:
+            raise PlanError(f'{kind.op} needs the field "{key}"', at=path, fix=f"its fields are: {', '.join(known)}")
+    return values
+
+
+def _read_field(kind: type[Node], field: Field[Any], value: Any, path: str, depth: int) -> Any:
+    if field.name in kind.input_fields or field.name == "body":
+        return from_data(value, path, depth + 1)
+    if field.name == "ins":
+        return tuple(from_data(part, f"{path}[{n}]", depth + 1) for n, part in enumerate(_list(value, path)))
+    if field.name == "bind":
+        pairs = _object(value, path).items()
+        return tuple((name, from_data(part, f"{path}.{name}", depth + 1)) for name, part in pairs)
+    codec = _codec(kind, field.name)
+    if value is None and field.default is None:
+        return None
+    try:
+        return codec.read(value)
+    except StreamproofError as error:
+        raise error.located(path) from None
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        raise PlanError(f"cannot read {value!r} here: {error}", at=path) from None
+
+
+def to_data(plan: Plan) -> Data:
+    """The plain data of a plan; fields that hold their default are left out."""
+    data: Data = {"op": plan.op}
+    for field in fields(plan):
+        value = getattr(plan, field.name)
+        if field.default is not MISSING and value == field.default and field.name != "on":
+            continue
+        data[_key(field.name)] = _write_field(plan, field.name, value)
+    return data
+
+
+def _write_field(plan: Plan, name: str, value: Any) -> Any:
+    if name in plan.input_fields or name == "body":
+        return to_data(value)
+    if name == "ins":
+        return [to_data(part) for part in value]
+    if name == "bind":
+        return {known: to_data(part) for known, part in value}
+    return _codec(type(plan), name).write(value)
+
+
+def _codec(kind: type[Node], name: str) -> Codec:
+    """The codec of a field; ``by`` is a length of time in shift and extend, and a ranking in topk."""
+    return _SPAN if name == "by" and kind is not nodes.TopK else CODECS[name]
+
+
+def _key(field: str) -> str:
+    """The notation's name of a field: Python's words for ``in`` and ``as`` differ."""
+    return {"input": "in", "body": "in", "as_": "as"}.get(field, field)
+
+
+def _list(value: Any, path: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise PlanError(f"expected a list, got {value!r}", at=path)
+    return value
+
+
+def _object(value: Any, path: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise PlanError(f"expected an object, got {value!r}", at=path)
+    return value
+
+
+# --- codecs by field --------------------------------------------------------------------------------------------------
+
+
+def _read_expr(value: Any) -> Expr:
+    if value is None or isinstance(value, dict | list):
+        raise PlanError(f"{value!r} is not an expression", fix='write text, e.g. "v > 1"')
+    return parse_or_literal(value)
+
+
+def _read_span(value: Any) -> int | str:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise PlanError(f"{value!r} is not a duration", fix='write ticks (5) or text with a unit ("5s")')
+    return int(value) if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+\s*", value) else value
+
+
+def _write_span(value: Any) -> int | str:
+    return f"{value / timedelta(microseconds=1):.0f}us" if isinstance(value, timedelta) else value
+
+
+_DURATION: Final = re.compile(r"\s*(\d+(\.\d+)?\s*[a-zµ]+[\s,]*)+", re.IGNORECASE)
+
+
+def _read_duration(value: Any) -> Expr | int | str | None:
+    if value == "inf":
+        return None
+    if isinstance(value, str) and not _DURATION.fullmatch(value):
+        return _read_expr(value)
+    return _read_span(value)
+
+
+def _write_duration(value: Any) -> int | str:
+    if value is None:
+        return "inf"
+    return _write_span(value) if isinstance(value, int | str | timedelta) else to_text(value)
+
+
+def _read_named(value: Any) -> tuple[tuple[str, Expr], ...]:
+    return tuple((name, _read_expr(expr)) for name, expr in _object(value, "").items())
+
+
+def _write_named(value: Any) -> dict[str, str]:
+    return {name: to_text(expr) for name, expr in value}
+
+
+def _read_window(value: Any) -> Window:
+    data = dict(_object(value, "window"))
+    word = data.pop("type", None)
+    if word not in WINDOWS:
+        raise PlanError(f"unknown window type {word!r}", fix=did_you_mean(str(word), WINDOWS))
+    kind = WINDOWS[word]
+    known = [field.name for field in fields(kind)]
+    for key in data:
+        if key not in known:
+            raise PlanError(f'a {word} window has no field "{key}"', fix=did_you_mean(key, known))
+    missing = [f.name for f in fields(kind) if f.default is MISSING and f.name not in data]
+    if missing:
+        raise PlanError(f'a {word} window needs "{missing[0]}"', fix=f"its fields are: {', '.join(known)}")
+    values: Data = {key: _read_count(part) if key == "n" else _read_span(part) for key, part in data.items()}
+    return kind(**values)
+
+
+def _write_window(window: Any) -> Data:
+    data: Data = {"type": window.kind}
+    for field in fields(window):
+        value = getattr(window, field.name)
+        if value != field.default:
+            data[field.name] = _write_span(value)
+    return data
+
+
+def _read_aggs(value: Any) -> tuple[tuple[str, Aggregate], ...]:
+    return tuple((name, _read_aggregate(parts)) for name, parts in _object(value, "aggs").items())
+
+
+def _read_aggregate(parts: Any) -> Aggregate:
+    if isinstance(parts, str):
+        parts = [parts]
+    if not isinstance(parts, list) or not parts or not isinstance(parts[0], str):
+        raise PlanError(f"cannot read the aggregate {parts!r}", fix='write [function, expression], e.g. ["sum", "v"]')
+    fn, arg, *params = [*parts, None] if len(parts) == 1 else parts
+    return Aggregate(fn, None if arg is None else _read_expr(arg), tuple(params))
+
+
+def _write_aggs(aggs: Any) -> Data:
+    return {name: [a.fn, None if a.arg is None else to_text(a.arg), *a.params] for name, a in aggs}
+
+
+def _read_by(value: Any) -> tuple[tuple[Expr, str], ...]:
+    pairs = [[part, "asc"] if isinstance(part, str) else part for part in _list(value, "by")]
+    return tuple((_read_expr(expr), str(direction).lower()) for expr, direction in pairs)
+
+
+def _write_by(value: Any) -> list[list[str]]:
+    return [[to_text(expr), direction] for expr, direction in value]
+
+
+def _read_names(value: Any) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else _list(value, "")
+    return tuple(_read_word(name) for name in names)
+
+
+def _read_word(value: Any) -> str:
+    if not isinstance(value, str):
+        raise PlanError(f"expected text, got {value!r}")
+    return value
+
+
+def _read_count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise PlanError(f"expected a whole number, got {value!r}")
+    return value
+
+
+def _read_flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise PlanError(f"expected true or false, got {value!r}")
+    return value
+
+
+def _read_params(value: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple(_object(value, "params").items())
+
+
+def _read_schema(columns: Any) -> Schema:
+    if isinstance(columns, list):
+        columns = [(c["name"], c["type"]) if isinstance(c, Mapping) else tuple(c) for c in columns]
+    return Schema.of(columns)
+
+
+def _write_schema(schema: Any) -> Data:
+    return {name: str(kind) for name, kind in schema}
+
+
+_EXPR: Final = Codec(_read_expr, to_text)
+_SPAN: Final = Codec(_read_span, _write_span)
+_NAMED: Final = Codec(_read_named, _write_named)
+_WORD: Final = Codec(_read_word, str)
+_COUNT: Final = Codec(_read_count, int)
+_NAMES: Final = Codec(_read_names, list)
+
+CODECS: Final[dict[str, Codec]] = {
+    "name": _WORD, "fn": _WORD, "as_": _WORD, "rank": _WORD, "output": _WORD, "clip": _WORD, "stamp": _WORD,
+    "restriction": _WORD, "late": _WORD, "expr": _EXPR, "on": _EXPR, "arg": _EXPR, "exprs": _NAMED, "select": _NAMED,
+    "map": _NAMED, "by": Codec(_read_by, _write_by), "timeout": _SPAN, "max": _SPAN, "period": _SPAN, "offset": _SPAN,
+    "every_duration": _SPAN, "delay": _SPAN, "every": _COUNT, "k": _COUNT, "key": _NAMES,
+    "final": Codec(_read_flag, bool), "params": Codec(_read_params, dict), "window": Codec(_read_window, _write_window),
+    "aggs": Codec(_read_aggs, _write_aggs), "dur": Codec(_read_duration, _write_duration),
+    "schema": Codec(_read_schema, _write_schema), "unit": _WORD,
+}  # fmt: skip

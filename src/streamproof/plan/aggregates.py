@@ -1,0 +1,95 @@
+"""Aggregates: one value from the members of a window.
+
+``count`` counts events; the others ignore null, and give null where nothing is left.
+
+>>> AGGREGATES["sum"].result(INT64, ())
+Type('int64')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from streamproof.errors import PlanError, did_you_mean
+from streamproof.events.schema import FLOAT64, INT64, MAX_PRECISION, NULL, Type, decimal
+from streamproof.plan.expr import Expr, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One aggregate of a plan: a function, what it reads, and its parameters."""
+
+    fn: str
+    arg: Expr | None = None
+    params: tuple[Value, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.fn not in AGGREGATES:
+            raise PlanError(f'unknown aggregate "{self.fn}"', fix=did_you_mean(self.fn, AGGREGATES))
+        if self.arg is None and self.fn != "count":
+            raise PlanError(f"{self.fn} needs an expression to aggregate", fix=f'write ["{self.fn}", "column"]')
+        AGGREGATES[self.fn].check_params(self.params)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateFunction:
+    """The description of an aggregate function."""
+
+    name: str
+    rule: Callable[[Type], Type | None]
+    summary: str
+    parameter: str | None = None  # the one parameter some have
+
+    def result(self, arg: Type, params: tuple[Value, ...]) -> Type:
+        result = self.rule(arg)
+        if result is None:
+            raise PlanError(f"{self.name} cannot aggregate {arg}", fix="cast the column", name="type_mismatch")
+        return result
+
+    def check_params(self, params: tuple[Value, ...]) -> None:
+        wanted = 0 if self.parameter is None else 1
+        if len(params) != wanted:
+            raise PlanError(f"{self.name} takes {wanted} parameters, got {len(params)}", fix=self.summary)
+        if self.parameter == "p":
+            p = params[0]
+            if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
+                raise PlanError(f"percentile needs p between 0 and 1, got {p!r}", fix="0.9 is the 90th percentile")
+
+
+def _sum(arg: Type) -> Type | None:
+    if arg.kind == "decimal":
+        return decimal(MAX_PRECISION, arg.scale)
+    return arg if arg.is_numeric or arg == NULL else None
+
+
+def _float(arg: Type) -> Type | None:
+    return FLOAT64 if arg.is_numeric or arg == NULL else None
+
+
+def _same(arg: Type) -> Type | None:
+    return arg
+
+
+def _count(arg: Type) -> Type | None:
+    return INT64
+
+
+_LIBRARY: Final = (
+    AggregateFunction("count", _count, "the number of events"),
+    AggregateFunction("sum", _sum, "the sum; int64 overflow is an error"),
+    AggregateFunction("avg", _float, "the mean as a float"),
+    AggregateFunction("min", _same, "the least value"),
+    AggregateFunction("max", _same, "the greatest value; NaN is above all numbers"),
+    AggregateFunction("stdev_samp", _float, "standard deviation, divided by n - 1; null for one value"),
+    AggregateFunction("stdev_pop", _float, "standard deviation, divided by n"),
+    AggregateFunction("var_samp", _float, "variance, divided by n - 1; null for one value"),
+    AggregateFunction("var_pop", _float, "variance, divided by n"),
+    AggregateFunction("first", _same, "the first value in the order of le, re, payload"),
+    AggregateFunction("last", _same, "the last value in the order of le, re, payload"),
+    AggregateFunction("median", _float, "the middle value, interpolated"),
+    AggregateFunction("percentile", _float, "the value at rank p, interpolated linearly", parameter="p"),
+    AggregateFunction("count_distinct", _count, "the number of different values"),
+)
+AGGREGATES: Final[dict[str, AggregateFunction]] = {function.name: function for function in _LIBRARY}

@@ -1,0 +1,184 @@
+"""Expressions: a small whitelisted tree over payload columns.
+
+Expressions are data. They are written as SQL-flavoured text (`plan.parse`) or in Python (`query.column`), typed by
+`plan.typing`, and each engine translates them by itself; no text of a plan ever reaches an evaluator.
+
+>>> Call("gt", (Col("v"), literal(5)))
+Call(fn='gt', args=(Col(name='v', side=None), Lit(value=5, type=Type('int64'))))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Literal, TypeAlias
+
+from streamproof.errors import PlanError
+from streamproof.events.schema import BOOL, DATE, FLOAT64, INT64, NULL, STRING, TIMESTAMP, Type, decimal
+
+Value: TypeAlias = "int | float | str | bool | Decimal | date | datetime | None"
+Side: TypeAlias = Literal["l", "r"]
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Col:
+    """A payload column; ``side`` tells the input in conditions over two (``l.v``, ``r.v``).
+
+    ``le`` and ``re`` name the event's lifetime where a node admits them.
+    """
+
+    name: str
+    side: Side | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """A constant with its type, so that 1, 1.0 and true stay three things."""
+
+    value: Value
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A built-in function or operator, named as in `plan.functions`."""
+
+    fn: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A user-defined function by its registered name."""
+
+    fn: str
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A conversion; one that fails is an error if strict, else null (``try_cast``)."""
+
+    arg: Expr
+    to: Type
+    strict: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The value of the first branch whose condition is true, else the default."""
+
+    branches: tuple[tuple[Expr, Expr], ...]
+    default: Expr
+
+
+Expr: TypeAlias = "Col | Lit | Call | Apply | Cast | Case"
+NULL_LITERAL = Lit(None, NULL)
+TRUE = Lit(True, BOOL)
+
+
+def literal(value: object) -> Lit:
+    """A Python value as a constant.
+
+    >>> literal(2.5), literal(None)
+    (Lit(value=2.5, type=Type('float64')), Lit(value=None, type=Type('null')))
+    """
+    match value:
+        case None:
+            return NULL_LITERAL
+        case bool():
+            return Lit(value, BOOL)
+        case int():
+            if not INT64_MIN <= value <= INT64_MAX:
+                raise PlanError(f"the integer {value} does not fit into 64 bits", name="overflow", fix="write a float")
+            return Lit(value, INT64)
+        case float():
+            return Lit(value, FLOAT64)
+        case str():
+            return Lit(value, STRING)
+        case Decimal():
+            return Lit(value, _decimal_type(value))
+        case datetime():
+            if value.tzinfo is None:
+                raise PlanError(f"the time {value.isoformat()} has no zone", fix="add one, e.g. tzinfo=UTC")
+            return Lit(value.astimezone(UTC), TIMESTAMP)
+        case date():
+            return Lit(value, DATE)
+    raise PlanError(f"{value!r} cannot stand in an expression", fix="use a number, string, boolean, date, time or null")
+
+
+def _decimal_type(value: Decimal) -> Type:
+    _, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        raise PlanError(f"{value} is not a decimal number", fix="use a float for NaN and infinities")
+    scale = max(0, -exponent)
+    return decimal(max(len(digits) + max(0, exponent), scale, 1), scale)
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    match expr:
+        case Call(args=args) | Apply(args=args):
+            return args
+        case Cast(arg=arg):
+            return (arg,)
+        case Case(branches=branches, default=default):
+            return (*(part for branch in branches for part in branch), default)
+    return ()
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The expression and all its parts, outermost first."""
+    yield expr
+    for child in children(expr):
+        yield from walk(child)
+
+
+def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Rebuild bottom-up, with ``change`` applied to every part.
+
+    >>> transform(Call("neg", (Col("a"),)), lambda e: Col("b") if e == Col("a") else e)
+    Call(fn='neg', args=(Col(name='b', side=None),))
+    """
+    match expr:
+        case Call() | Apply():
+            expr = replace(expr, args=tuple(transform(arg, change) for arg in expr.args))
+        case Cast():
+            expr = replace(expr, arg=transform(expr.arg, change))
+        case Case(branches=branches, default=default):
+            changed = tuple((transform(when, change), transform(then, change)) for when, then in branches)
+            expr = Case(changed, transform(default, change))
+    return change(expr)
+
+
+def columns_of(expr: Expr) -> frozenset[Col]:
+    """The columns an expression reads."""
+    return frozenset(part for part in walk(expr) if isinstance(part, Col))
+
+
+def user_functions(expr: Expr) -> tuple[Apply, ...]:
+    """The calls of user-defined functions inside an expression."""
+    return tuple(part for part in walk(expr) if isinstance(part, Apply))
+
+
+def all_of(conditions: list[Expr]) -> Expr:
+    """The conjunction of conditions; of none, true."""
+    if not conditions:
+        return TRUE
+    first, *rest = conditions
+    for condition in rest:
+        first = Call("and", (first, condition))
+    return first
+
+
+def conjuncts(expr: Expr) -> list[Expr]:
+    """The inverse of `all_of`: the conditions that must all hold.
+
+    >>> len(conjuncts(all_of([Col("a"), Col("b"), Col("c")])))
+    3
+    """
+    if isinstance(expr, Call) and expr.fn == "and":
+        return [part for arg in expr.args for part in conjuncts(arg)]
+    return [expr]

@@ -1,0 +1,122 @@
+"""The modules that come with streamproof, and the registry of everything installed.
+
+>>> twavg([Event(0, 5, 10), Event(5, 10, 20)], WindowSpan(0, 10))
+15.0
+>>> [module.name for module in installed() if module.kind == "udo"]
+['changes', 'passthrough']
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from streamproof.events.schema import FLOAT64, Schema, Type
+from streamproof.events.time import FOREVER
+from streamproof.plan import extensions
+from streamproof.plan.modules import Event, Module, Payload, Properties, Registry, WindowSpan, uda, udo
+
+Number = int | float
+
+
+@cache
+def installed() -> Registry:
+    """Every module that an installed package offers at the entry point ``streamproof.modules``, ours included."""
+    registry = Registry()
+    for name in extensions.names("modules"):
+        library = extensions.load("modules", name)
+        for value in vars(library).values():
+            if isinstance(value, Module):
+                registry.add(value)
+    return registry
+
+
+@uda("twavg", returns="float64", takes="float64", time_sensitive=True, properties=Properties(time_bound=False))
+def twavg(events: Sequence[Event], window: WindowSpan) -> float | None:
+    """Time-weighted average: the sum of value × length of (clipped) lifetime, over the window's length."""
+    known = [event for event in events if event.value is not None]
+    if not known or window.re >= FOREVER:
+        return None  # no value at all, or no finite length to divide by
+    weighted = sum(float(event.value) * _length(event) for event in known)
+    return weighted / (window.re - window.le)
+
+
+def _length(event: Event) -> float:
+    return float("inf") if event.re >= FOREVER else event.re - event.le
+
+
+@uda("median", returns="float64", takes="float64")
+def median(values: Sequence[Number | None]) -> float | None:
+    """The middle value; between two middle values, their mean."""
+    known = [float(value) for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+@uda("spread", returns="float64", takes="float64")
+def spread(values: Sequence[Number | None]) -> float | None:
+    """The greatest value minus the least."""
+    known = [float(value) for value in values if value is not None]
+    return max(known) - min(known) if known else None
+
+
+@uda("mean", returns="float64", takes="float64", incremental=True, properties=Properties(invertible=True))
+class Mean:
+    """The mean, kept as an exact sum and a count: an example of an incremental module."""
+
+    def start(self) -> tuple[list[float], int]:
+        return [], 0
+
+    def add(self, state: tuple[list[float], int], events: Sequence[Number | None]) -> tuple[list[float], int]:
+        partials, count = state
+        known = [float(value) for value in events if value is not None]
+        for value in known:
+            _accumulate(partials, value)
+        return partials, count + len(known)
+
+    def remove(self, state: tuple[list[float], int], events: Sequence[Number | None]) -> tuple[list[float], int]:
+        partials, count = state
+        known = [float(value) for value in events if value is not None]
+        for value in known:
+            _accumulate(partials, -value)
+        return partials, count - len(known)
+
+    def result(self, state: tuple[list[float], int]) -> float | None:
+        partials, count = state
+        return sum(partials) / count if count else None
+
+
+def _accumulate(partials: list[float], value: float) -> None:
+    """Add a float to an exact sum held as non-overlapping partial sums (Shewchuk)."""
+    kept = 0
+    for partial in partials:
+        high, low = (value, partial) if abs(value) >= abs(partial) else (partial, value)
+        value = high + low
+        rest = low - (value - high)
+        if rest:
+            partials[kept] = rest
+            kept += 1
+    partials[kept:] = [value]
+
+
+@udo("passthrough", returns=lambda inputs: inputs, time_sensitive=True)
+def passthrough(events: Sequence[Event], window: WindowSpan) -> Iterator[Event]:
+    """Every event as it is seen: the smallest module that shows clipping and stamping."""
+    yield from events
+
+
+def _changes_schema(inputs: Schema) -> Schema:
+    columns: list[tuple[str, Type]] = [(name, kind) for name, kind in inputs if not kind.is_numeric]
+    return Schema((*columns, *((name, FLOAT64) for name, kind in inputs if kind.is_numeric)))
+
+
+@udo("changes", returns=_changes_schema, time_sensitive=True)
+def changes(events: Sequence[Event], window: WindowSpan) -> Iterator[Payload]:
+    """Per window one row: each numeric column's last value minus its first, in start order; others as they end."""
+    ordered = sorted(events, key=lambda event: (event.le, event.re, repr(sorted(event.value.items()))))
+    first, last = ordered[0].value, ordered[-1].value
+    row: Payload = {}
+    for name, value in last.items():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        row[name] = float(value - first[name]) if is_number and first[name] is not None else value
+    yield row

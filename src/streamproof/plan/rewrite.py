@@ -1,0 +1,2 @@
+"""placeholder"""
+from streamproof.plan.check import Typed
