@@ -7,27 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
-from streamproof.errors import InputError, did_you_mean
 from streamproof.events.batch import Batch
-from streamproof.events.files import read
-from streamproof.events.history import History
-from streamproof.events.physical import PhysicalStream
-from streamproof.events.schema import Schema
-from streamproof.events.time import FOREVER
-from streamproof.events.validate import Validator
-from streamproof.plan import extensions
-from streamproof.plan.check import Typed, check
+from streamproof import extensions
+from streamproof.plan.check import Typed
 from streamproof.plan.library import installed
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Registry
-from streamproof.plan.nodes import Plan, sources
-from streamproof.plan.rewrite import rewrite
-
-Input: TypeAlias = "History | PhysicalStream | str | Path | Iterable[Mapping[str, object]] | Iterable[Batch]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +24,7 @@ class Settings:
     horizon: int | None = None  # leaves out hopping, tumbling and chop windows that end later
     registry: Registry = field(default_factory=installed)
     limits: Limits = field(default_factory=Limits)
-    optimise: bool = True
+    optimise: bool = True  # rewrite the plan before it runs; the result is the same
 
 
 class Engine(Protocol):
@@ -55,6 +42,11 @@ class Engine(Protocol):
 
 
 def engine(name: str, **options: object) -> Engine:
-    """The engine registered under ``name``."""
+    """The engine registered under ``name``, made with its own options (e.g. ``dsn`` for postgres)."""
     found: Engine = extensions.load("engines", name)(**options)
     return found
+
+
+def support() -> dict[str, dict[str, bool | str]]:
+    """What each installed engine supports: the capability matrix."""
+    return {name: engine(name).supports() for name in extensions.names("engines")}

@@ -1,0 +1,49 @@
+"""``streamproof explain``: the plan as a tree, with what each engine supports."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from typing import Annotated, Literal
+
+import typer
+
+from streamproof.cli.plans import load_plan
+from streamproof.cli.screen import print_line
+from streamproof.engines.base import support
+from streamproof.errors import PlanError
+from streamproof import extensions
+from streamproof.plan import nodes
+from streamproof.plan.check import check
+from streamproof.plan.explain import explain as explained
+from streamproof.plan.explain import mermaid
+
+Shape = Literal["tree", "mermaid", "json", "xml", "python"]
+
+
+def explain(
+    plan: Annotated[str, typer.Argument(help="A plan: FILE.json, FILE.xml or module:object.", metavar="PLAN")],
+    to: Annotated[Shape, typer.Option("--as", help="A tree, a Mermaid diagram, or another language.")] = "tree",
+    json: Annotated[bool, typer.Option("--json", help="The tree, sources and support as one JSON object.")] = False,
+) -> None:
+    """Show a plan as a tree with each engine's support, or print it in another language."""
+    loaded = load_plan(plan)
+    if json:
+        language = extensions.load("languages", "json")
+        shown = {"plan": jsonlib.loads(language.dumps(loaded)), "sources": nodes.sources(loaded), "support": support()}
+        print_line(jsonlib.dumps(shown))
+    elif to == "tree":
+        print_line(explained(loaded, typed=_typed(loaded), support=support()))
+    elif to == "mermaid":
+        print_line(mermaid(loaded))
+    else:
+        print_line(extensions.load("languages", to).dumps(loaded))
+
+
+def _typed(plan: nodes.Plan) -> object:
+    """The typed plan, where the sources declare their schemas."""
+    try:
+        return check(plan)
+    except PlanError as error:
+        if "no schema is known" in error.what:
+            return None
+        raise

@@ -1,0 +1,77 @@
+"""``--input`` and ``--map``: which file feeds which source, and how its columns become events.
+
+>>> split_input("S=data/events.jsonl")
+('S', PosixPath('data/events.jsonl'))
+>>> mapping_for("S", ["start=time,duration=1h", "R:start=at"]).duration
+'1h'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from streamproof.errors import InputError, did_you_mean
+from streamproof.events.files import ColumnMapping, Reader, read
+from streamproof.events.schema import Schema
+
+
+def split_input(text: str) -> tuple[str, Path]:
+    """A source's name and its file, from ``NAME=FILE``."""
+    name, separator, path = text.partition("=")
+    if not separator or not name or not path:
+        raise InputError(f"cannot read --input {text!r}", fix="write --input NAME=FILE, e.g. --input S=events.jsonl")
+    return name, Path(path)
+
+
+def mapping_for(name: str, options: list[str]) -> ColumnMapping | None:
+    """The column mapping that ``--map`` gives a source: ``start=time,duration=1h``, or ``S:…`` for S alone."""
+    settings: dict[str, str] = {}
+    for option in options:
+        target, separator, rest = option.partition(":")
+        alone = separator and "=" not in target and "," not in target
+        if alone and target != name:
+            continue
+        for pair in (rest if alone else option).split(","):
+            key, equals, value = pair.partition("=")
+            if not equals:
+                raise InputError(f"cannot read --map {option!r}", fix="write key=value pairs, e.g. start=time,unit=ms")
+            settings[key.strip()] = value.strip()
+    return _mapping(settings) if settings else None
+
+
+def _mapping(settings: dict[str, str]) -> ColumnMapping:
+    known = [field.name for field in fields(ColumnMapping)]
+    values: dict[str, Any] = {}
+    for key, value in settings.items():
+        if key == "rename" or key.startswith("rename."):
+            values.setdefault("rename", {})[key.removeprefix("rename.")] = value
+        elif key == "payload":
+            values["payload"] = tuple(value.split("+"))
+        elif key in known:
+            values[key] = value
+        else:
+            raise InputError(f'a mapping has no "{key}"', fix=did_you_mean(key, known))
+    return ColumnMapping(**values)
+
+
+def open_input(
+    name: str,
+    path: Path,
+    *,
+    maps: list[str],
+    schema: Schema | None = None,
+    rejects: Path | None = None,
+    on_rows: Callable[[int], None] | None = None,
+) -> Reader:
+    """A reader of one input file; rows that cannot be read go to ``NAME.rejects.jsonl``."""
+    target = rejects or Path(f"{name}.rejects.jsonl")
+    return read(path, mapping=mapping_for(name, maps), schema=schema, rejects=target, on_rows=on_rows)
+
+
+def rejected(reader: Reader) -> str:
+    """How many rows of an input could not be read, why the first one, and where they are."""
+    first = reader.first_rejects[0]
+    return f"{reader.rejected:,} rows could not be read, first: {first}; all are in {reader.rejects}"

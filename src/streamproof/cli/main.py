@@ -1,0 +1,61 @@
+"""The command ``streamproof``: one file per subcommand, one way to fail.
+
+Exit codes: 0 holds, 1 found something, 2 usage or bad input, 3 the infrastructure failed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import version
+
+import typer
+
+from streamproof.cli.convert import convert
+from streamproof.cli.demo import demo
+from streamproof.cli.explain import explain
+from streamproof.cli.modules import modules
+from streamproof.cli.run import run
+from streamproof.cli.screen import note, print_line, show_error
+from streamproof.cli.validate import validate
+from streamproof.errors import StreamproofError
+
+app = typer.Typer(
+    name="streamproof",
+    help="Temporal streaming queries, and the workbench that proves them right.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (demo, run, explain, validate, convert, modules):
+    app.command()(command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print_line(f"streamproof {version('streamproof')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Temporal streaming queries, and the workbench that proves them right."""
+
+
+def main() -> None:
+    """Run the command line; every deliberate error becomes a message and an exit code."""
+    try:
+        app()
+    except StreamproofError as error:
+        show_error(error, as_json="--json" in sys.argv)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        note("interrupted; nothing was written")
+        sys.exit(130)
+    except BrokenPipeError:  # the reader, e.g. head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

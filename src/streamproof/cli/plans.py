@@ -1,0 +1,67 @@
+"""PLAN arguments: a file in a registered language, or ``module:object`` in Python."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+from streamproof.errors import PlanError, did_you_mean
+from streamproof import extensions
+from streamproof.plan.nodes import Node, Plan
+
+MAX_BYTES = 20_000_000
+
+
+def load_plan(reference: str) -> Plan:
+    """The plan that an argument names."""
+    path = Path(reference)
+    if path.suffix in _languages():
+        return _from_file(path)
+    if ":" in reference:
+        return _from_python(reference)
+    known = ", ".join(sorted(_languages()))
+    raise PlanError(f'cannot tell the language of "{reference}"', fix=f"give a file ending in {known}, or module:object")
+
+
+def look_here() -> None:
+    """Let Python modules in the current folder be imported, as for a script that runs there."""
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+
+
+def _languages() -> dict[str, str]:
+    """File suffixes of the languages that can be read, with the language's name."""
+    return {f".{name}": name for name in extensions.names("languages") if name != "python"}
+
+
+def _from_file(path: Path) -> Plan:
+    if not path.is_file():
+        raise PlanError(f"there is no plan file {path}", fix="check the path")
+    if path.stat().st_size > MAX_BYTES:
+        raise PlanError(f"{path} is larger than {MAX_BYTES:,} bytes", fix="a plan is small", name="limit_exceeded")
+    language = extensions.load("languages", _languages()[path.suffix])
+    try:
+        plan: Plan = language.loads(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise PlanError(f"{path} is not UTF-8 text: {error.reason}", at=f"byte {error.start}") from None
+    except PlanError as error:
+        error.at = f"{path}, {error.at}" if error.at else str(path)
+        raise
+    return plan
+
+
+def _from_python(reference: str) -> Plan:
+    module_name, _, name = reference.partition(":")
+    look_here()
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise PlanError(f"cannot import {module_name}: {error}", fix="run where the module can be imported") from None
+    if not hasattr(module, name):
+        raise PlanError(f"{module_name} has no {name!r}", fix=did_you_mean(name, vars(module)))
+    value = getattr(module, name)
+    plan = getattr(value, "plan", value)  # a Stream carries its plan
+    if not isinstance(plan, Node):
+        raise PlanError(f"{reference} is a {type(value).__name__}, not a stream or a plan")
+    return plan

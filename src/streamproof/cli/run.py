@@ -1,0 +1,129 @@
+"""``streamproof run``: a plan over files, on an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from streamproof.cli.inputs import open_input, rejected, split_input
+from streamproof.cli.plans import load_plan, look_here
+from streamproof.cli.screen import note, out, print_line, print_text, progress, show_history
+from streamproof.engines.inputs import Input
+from streamproof.engines.job import Job, Run, on
+from streamproof.errors import InputError
+from streamproof.events.files import Reader, write
+from streamproof.events.files.jsonl import lines
+from streamproof.events.time import read_tick
+from streamproof.events.validate import Policy, Validator
+from streamproof.plan import nodes
+from streamproof.plan.limits import Limits
+from streamproof.plan.modules import Registry
+
+Emit = Literal["cht", "events"]
+PICTURE_ROWS = 12  # larger results are shown as a table only
+
+
+def run(
+    plan: Annotated[str, typer.Argument(help="A plan: FILE.json, FILE.xml or module:object.", metavar="PLAN")],
+    input: Annotated[
+        list[str] | None, typer.Option(help="NAME=FILE for each source; JSONL, CSV, Parquet or Arrow.")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="duckdb or postgres.")] = "duckdb",
+    emit: Annotated[Emit, typer.Option(help="The canonical history, or physical events.")] = "cht",
+    out: Annotated[Path | None, typer.Option(help="Write to this file; its ending tells the format.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing --out file.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON row per line, and errors as JSON.")] = False,
+    horizon: Annotated[str | None, typer.Option(help="Count only windows that end at or before this tick.")] = None,
+    map: Annotated[
+        list[str] | None, typer.Option(help="Columns of real files, e.g. start=time,duration=1h,unit=ms.")
+    ] = None,
+    on_error: Annotated[Policy, typer.Option(help="What happens to illegal events.")] = "fail",
+    rejects: Annotated[Path | None, typer.Option(help="Where unreadable rows go; else NAME.rejects.jsonl.")] = None,
+    dead_letters: Annotated[Path | None, typer.Option(help="Where illegal events go under dead_letter.")] = None,
+    modules: Annotated[list[str] | None, typer.Option(help="Python modules with UDFs, UDAs and UDOs.")] = None,
+    dsn: Annotated[str | None, typer.Option(help="The PostgreSQL server, for --engine postgres.")] = None,
+    max_windows: Annotated[int, typer.Option(help="The most windows one event may fall into.")] = 1_000_000,
+    show_sql: Annotated[bool, typer.Option("--show-sql", help="Print the SQL instead of running it.")] = False,
+    limit: Annotated[int, typer.Option(help="How many rows to show on a terminal.")] = 20,
+) -> None:
+    """Run a plan over files and print its canonical history."""
+    job = on(
+        load_plan(plan), engine, horizon=_tick(horizon), modules=_registry(modules or []),
+        limits=Limits(windows_per_event=max_windows), **({} if dsn is None else {"dsn": dsn}),
+    )  # fmt: skip
+    validators = {name: Validator(policy=on_error) for name in nodes.sources(job.plan)}
+    with progress("reading") as advance:
+        readers = _open(job, input or [], map or [], rejects, advance)
+        loaded = job.load(readers, validators)
+        if show_sql:
+            print_line(_sql(job, {name: part.schema for name, part in loaded.items()}))
+            return
+        result = job.run_loaded(loaded)
+    _report(readers, validators, dead_letters)
+    if out is not None:
+        write(result.history if emit == "cht" else result.events, out, overwrite=overwrite)
+        note(f"{len(result.history):,} rows in {out}")
+    else:
+        _show(result, emit=emit, as_json=json, limit=limit)
+
+
+def _tick(text: str | None) -> int | None:
+    if text is None:
+        return None
+    return read_tick(int(text) if text.lstrip("+-").isdigit() else text)
+
+
+def _registry(references: list[str]) -> Registry:
+    registry = Registry()
+    look_here()
+    for reference in references:
+        registry.load(reference)
+    return registry
+
+
+def _open(
+    job: Job, inputs: list[str], maps: list[str], rejects: Path | None, advance: Callable[[int], None]
+) -> dict[str, Input]:
+    declared = {node.name: node.schema for node in nodes.walk(job.plan) if isinstance(node, nodes.Source)}
+    readers: dict[str, Input] = {}
+    for text in inputs:
+        name, path = split_input(text)
+        if name in readers:
+            raise InputError(f'two files are given for the source "{name}"', fix="give each source one file")
+        readers[name] = open_input(
+            name, path, maps=maps, schema=declared.get(name), rejects=rejects, on_rows=advance
+        )
+    return readers
+
+
+def _sql(job: Job, schemas: Mapping[str, object]) -> str:
+    show: Callable[..., str] | None = getattr(job.engine, "show_sql", None)
+    if show is None:
+        raise InputError(f"the engine {job.engine.name} does not use SQL", fix="use --engine duckdb or postgres")
+    return show(job.check(schemas), job.settings)  # type: ignore[arg-type]  # Loaded.schema are schemas
+
+
+def _report(readers: Mapping[str, Input], validators: Mapping[str, Validator], dead_letters: Path | None) -> None:
+    """What was left out, if anything: never silent."""
+    for name, reader in readers.items():
+        if isinstance(reader, Reader) and reader.rejected:
+            note(f"input {name}: {rejected(reader)}")
+    for name, validator in validators.items():
+        for error, count in validator.counts.items():
+            note(f"input {name}: {count:,} events left out ({error})")
+        if dead_letters is not None and len(validator.dead_letters):
+            write(validator.dead_letters, dead_letters, overwrite=True)
+
+
+def _show(result: Run, *, emit: Emit, as_json: bool, limit: int) -> None:
+    if emit == "events":
+        print_text("".join(lines(result.events)))
+    elif as_json:
+        print_text(result.history.to_json_lines())
+    else:
+        show_history(result.history, most=limit)
+        if 0 < len(result.history) <= PICTURE_ROWS:
+            out.print(result.picture(width=out.width), markup=False)

@@ -1,0 +1,103 @@
+"""What the command line shows: results on standard output, everything else on standard error.
+
+Text from data is made harmless first: control characters never reach the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from streamproof.errors import StreamproofError
+from streamproof.events.history import History
+from streamproof.events.time import show_moment
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def safe_text(text: str) -> str:
+    """Text from data, with control characters written out so that none can steer the terminal.
+
+    >>> safe_text("a\\x1b[2Jb")
+    'a\\\\x1b[2Jb'
+    """
+    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
+
+
+def print_line(text: str) -> None:
+    """One line of results, untouched."""
+    sys.stdout.write(text + "\n")
+
+
+def print_text(text: str) -> None:
+    """Lines of results, untouched."""
+    sys.stdout.write(text)
+
+
+def note(text: str) -> None:
+    """A remark beside the results."""
+    err.print(escape(text), style="dim")
+
+
+def show_error(error: StreamproofError, *, as_json: bool) -> None:
+    """An error as one JSON object on standard output, or as text on standard error."""
+    if as_json:
+        print_line(json.dumps(error.as_dict(), ensure_ascii=False))
+        return
+    err.print(f"[bold red]{error.name}[/]: {escape(safe_text(error.what))}")
+    if error.at:
+        err.print(f"  [dim]at:[/] {escape(safe_text(error.at))}")
+    if error.fix:
+        err.print(f"  [dim]fix:[/] {escape(safe_text(error.fix))}")
+
+
+def show_history(history: History, *, most: int) -> None:
+    """The first rows of a history as a table, and how many there are."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("from", "to", *history.schema.names):
+        table.add_column(escape(safe_text(name)), no_wrap=True)
+    head = History(history.schema, history.rows.slice(0, most))
+    for row in head.to_rows()[:most]:
+        cells = (_cell(row.payload[name]) for name in history.schema.names)
+        table.add_row(*(show_moment(tick, history.schema.unit) for tick in (row.le, row.re)), *cells)
+    _print_whole(table)
+    rest = len(history) - most
+    note(f"{len(history):,} rows" + (f"; the first {most} are shown, --out FILE or --json gives all" if rest > 0 else ""))
+
+
+def _cell(value: object) -> str:
+    return "·" if value is None else escape(safe_text(str(value)))
+
+
+def show_pairs(rows: Iterable[tuple[str, ...]], *, header: tuple[str, ...]) -> None:
+    """A plain table of text."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in header:
+        table.add_column(name, no_wrap=True)
+    for row in rows:
+        table.add_row(*(escape(safe_text(cell)) for cell in row))
+    _print_whole(table)
+
+
+def _print_whole(table: Table) -> None:
+    """A table at its own width: values are never cut, a long line wraps instead."""
+    width = table.__rich_measure__(out, out.options.update(max_width=10_000)).maximum
+    table.width = width  # rich caps the width of a print at the console's, but not a table's own
+    out.print(table, crop=False)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int], None]]:
+    """Counts rows while a long job runs; shows nothing where standard error is not a terminal."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,} rows"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda rows: bar.update(task, completed=rows)
