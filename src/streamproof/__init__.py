@@ -1,1 +1,118 @@
-"""Temporal streaming queries on Spark, and the workbench that proves them right."""
+"""Temporal streaming queries on Spark, and the workbench that proves them right.
+
+>>> import streamproof as sp
+>>> busy = sp.source("S").tumbling(10).aggregate(n=sp.count())
+>>> events = [{"kind": "insert", "id": "a", "le": 1, "re": 5, "payload": {"v": 7}}]
+>>> busy.on("duckdb").run({"S": events}).history.to_rows()
+[Row(le=0, re=10, payload={'n': 1})]
+
+Every public name is loaded when it is first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from streamproof.engines.job import Job as Job
+    from streamproof.engines.job import Run as Run
+    from streamproof.engines.job import on as on
+    from streamproof.errors import InfrastructureError as InfrastructureError
+    from streamproof.errors import InputError as InputError
+    from streamproof.errors import PlanError as PlanError
+    from streamproof.errors import RunError as RunError
+    from streamproof.errors import StreamproofError as StreamproofError
+    from streamproof.events.batch import Batch as Batch
+    from streamproof.events.compare import explain_difference as explain_difference
+    from streamproof.events.compare import same_bag as same_bag
+    from streamproof.events.compare import same_snapshots as same_snapshots
+    from streamproof.events.files import ColumnMapping as ColumnMapping
+    from streamproof.events.files import read as read
+    from streamproof.events.files import write as write
+    from streamproof.events.history import History as History
+    from streamproof.events.marbles import marbles as marbles
+    from streamproof.events.physical import Cti as Cti
+    from streamproof.events.physical import Insert as Insert
+    from streamproof.events.physical import PhysicalStream as PhysicalStream
+    from streamproof.events.physical import Retract as Retract
+    from streamproof.events.physical import from_batches as from_batches
+    from streamproof.events.physical import to_batches as to_batches
+    from streamproof.events.physical import to_history as to_history
+    from streamproof.events.schema import Schema as Schema
+    from streamproof.events.time import BEGINNING as BEGINNING
+    from streamproof.events.time import FOREVER as FOREVER
+    from streamproof.events.validate import Validator as Validator
+    from streamproof.plan.modules import Event as Event
+    from streamproof.plan.modules import Parameter as Parameter
+    from streamproof.plan.modules import Properties as Properties
+    from streamproof.plan.modules import Registry as Registry
+    from streamproof.plan.modules import uda as uda
+    from streamproof.plan.modules import udf as udf
+    from streamproof.plan.modules import udo as udo
+    from streamproof.query import functions as functions
+    from streamproof.query.aggregates import avg as avg
+    from streamproof.query.aggregates import count as count
+    from streamproof.query.aggregates import count_distinct as count_distinct
+    from streamproof.query.aggregates import first as first
+    from streamproof.query.aggregates import last as last
+    from streamproof.query.aggregates import max as max
+    from streamproof.query.aggregates import median as median
+    from streamproof.query.aggregates import min as min
+    from streamproof.query.aggregates import percentile as percentile
+    from streamproof.query.aggregates import stdev_pop as stdev_pop
+    from streamproof.query.aggregates import stdev_samp as stdev_samp
+    from streamproof.query.aggregates import sum as sum
+    from streamproof.query.aggregates import var_pop as var_pop
+    from streamproof.query.aggregates import var_samp as var_samp
+    from streamproof.query.expressions import asc as asc
+    from streamproof.query.expressions import call as call
+    from streamproof.query.expressions import col as col
+    from streamproof.query.expressions import desc as desc
+    from streamproof.query.expressions import left as left
+    from streamproof.query.expressions import lit as lit
+    from streamproof.query.expressions import right as right
+    from streamproof.query.expressions import sql as sql
+    from streamproof.query.expressions import when as when
+    from streamproof.query.stream import Stream as Stream
+    from streamproof.query.stream import group_input as group_input
+    from streamproof.query.stream import let as let
+    from streamproof.query.stream import ref as ref
+    from streamproof.query.stream import source as source
+
+_ROOMS = {
+    "engines.job": "Job Run on",
+    "errors": "InfrastructureError InputError PlanError RunError StreamproofError",
+    "events.batch": "Batch",
+    "events.compare": "explain_difference same_bag same_snapshots",
+    "events.files": "ColumnMapping read write",
+    "events.history": "History",
+    "events.marbles": "marbles",
+    "events.physical": "Cti Insert PhysicalStream Retract from_batches to_batches to_history",
+    "events.schema": "Schema",
+    "events.time": "BEGINNING FOREVER",
+    "events.validate": "Validator",
+    "plan.modules": "Event Parameter Properties Registry uda udf udo",
+    "query": "functions",
+    "query.aggregates": (
+        "avg count count_distinct first last max median min percentile stdev_pop stdev_samp sum var_pop var_samp"
+    ),
+    "query.expressions": "asc call col desc left lit right sql when",
+    "query.stream": "Stream group_input let ref source",
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
+__all__ = sorted(_ROOM_OF)  # noqa: PLE0605  # the names are listed once, above
+
+
+def __getattr__(name: str) -> object:
+    """A public name, loaded from its room on first use."""
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module 'streamproof' has no attribute {name!r}")
+    room = import_module(f"streamproof.{_ROOM_OF[name]}")
+    value = import_module(f"streamproof.query.{name}") if name == "functions" else getattr(room, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

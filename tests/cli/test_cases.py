@@ -40,7 +40,11 @@ def instants(rows: list[dict[str, Any]]) -> list[str]:
 @pytest.mark.parametrize("engine", ["duckdb", "postgres"])
 @pytest.mark.parametrize("case", CHT, ids=lambda case: case["id"])
 def test_case(
-    case: dict[str, Any], engine: str, run: Callable[..., Done], lay: Callable[..., Path], request: pytest.FixtureRequest
+    case: dict[str, Any],
+    engine: str,
+    run: Callable[..., Done],
+    lay: Callable[..., Path],
+    request: pytest.FixtureRequest,
 ) -> None:
     arguments: list[object] = ["run", lay("plan.json", case["query"]), "--engine", engine, "--emit", "cht", "--json"]
     if engine == "postgres":
@@ -52,7 +56,8 @@ def test_case(
     done = run(*arguments)
     if "error" in case["expected"]:
         assert (done.code, done.rows[0]["error"]) == (2, case["expected"]["error"])
-        assert done.rows[0]["what"] and done.rows[0]["fix"]
+        assert done.rows[0]["what"]
+        assert done.rows[0]["fix"]
     else:
         shape = bag if case["compare"] == "exact" else instants
         assert done.code == 0, done

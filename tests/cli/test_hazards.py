@@ -101,7 +101,9 @@ def test_integer_overflow_is_an_error(run: Run, lay: Lay) -> None:
 
 def test_times_without_a_zone_are_rejected_and_counted(run: Run, lay: Lay) -> None:
     table = "at,v\n2024-05-01T12:00:00Z,1\n2024-05-01T12:00:00,2\n,3\n"
-    done = run("run", lay("p.json", SOURCE), "--input", f"S={lay('s.csv', table)}", "--map", "start=at,unit=s", "--json")
+    done = run(
+        "run", lay("p.json", SOURCE), "--input", f"S={lay('s.csv', table)}", "--map", "start=at,unit=s", "--json"
+    )
     assert [row["payload"] for row in done.rows] == [{"v": 1}]
     assert "2 rows could not be read" in done.err
     lines = [json.loads(line) for line in Path("S.rejects.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -114,7 +116,8 @@ def late(lay: Lay) -> Path:
     """A stream whose second event comes too late, and whose third retracts an event that never was."""
     return lay("s.jsonl", [
         {"kind": "cti", "t": 10}, insert("a", 12, 15, v=1), insert("b", 5, 20, v=2),
-        {"kind": "retract", "id": "x", "le": 11, "re": 30, "re_new": 20, "payload": {"v": 3}}, {"kind": "cti", "t": "inf"},
+        {"kind": "retract", "id": "x", "le": 11, "re": 30, "re_new": 20, "payload": {"v": 3}},
+        {"kind": "cti", "t": "inf"},
     ])  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def demo() -> None:
 
     _title(
         2, "Where and when do they swarm?",
-        "Each quake now lives for an hour. Per box of about 100 km, a snapshot tells how many are alive at the same time.",
+        "Each quake now lives for an hour. Per box of about 100 km, a snapshot tells how many are alive at once.",
     )  # fmt: skip
     swarms = load_plan(str(folder / "swarms.json"))
     _show_plan(swarms)

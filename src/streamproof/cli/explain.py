@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 import typer
 
+from streamproof import extensions
 from streamproof.cli.plans import load_plan
 from streamproof.cli.screen import print_line
 from streamproof.engines.base import support
 from streamproof.errors import PlanError
-from streamproof import extensions
 from streamproof.plan import nodes
-from streamproof.plan.check import check
+from streamproof.plan.check import Typed, check
 from streamproof.plan.explain import explain as explained
 from streamproof.plan.explain import mermaid
 
@@ -39,7 +39,7 @@ def explain(
         print_line(extensions.load("languages", to).dumps(loaded))
 
 
-def _typed(plan: nodes.Plan) -> object:
+def _typed(plan: nodes.Plan) -> Typed | None:
     """The typed plan, where the sources declare their schemas."""
     try:
         return check(plan)

@@ -6,8 +6,8 @@ import importlib
 import sys
 from pathlib import Path
 
-from streamproof.errors import PlanError, did_you_mean
 from streamproof import extensions
+from streamproof.errors import PlanError, did_you_mean
 from streamproof.plan.nodes import Node, Plan
 
 MAX_BYTES = 20_000_000
@@ -21,7 +21,9 @@ def load_plan(reference: str) -> Plan:
     if ":" in reference:
         return _from_python(reference)
     known = ", ".join(sorted(_languages()))
-    raise PlanError(f'cannot tell the language of "{reference}"', fix=f"give a file ending in {known}, or module:object")
+    raise PlanError(
+        f'cannot tell the language of "{reference}"', fix=f"give a file ending in {known}, or module:object"
+    )
 
 
 def look_here() -> None:

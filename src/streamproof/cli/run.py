@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from streamproof.cli.inputs import open_input, rejected, split_input
 from streamproof.cli.plans import load_plan, look_here
-from streamproof.cli.screen import note, out, print_line, print_text, progress, show_history
+from streamproof.cli.screen import note, out, print_blocks, print_line, progress, show_history
 from streamproof.engines.inputs import Input
 from streamproof.engines.job import Job, Run, on
 from streamproof.errors import InputError
 from streamproof.events.files import Reader, write
-from streamproof.events.files.jsonl import lines
 from streamproof.events.time import read_tick
 from streamproof.events.validate import Policy, Validator
 from streamproof.plan import nodes
@@ -50,9 +49,10 @@ def run(
     limit: Annotated[int, typer.Option(help="How many rows to show on a terminal.")] = 20,
 ) -> None:
     """Run a plan over files and print its canonical history."""
+    options: dict[str, Any] = {} if dsn is None else {"dsn": dsn}
     job = on(
         load_plan(plan), engine, horizon=_tick(horizon), modules=_registry(modules or []),
-        limits=Limits(windows_per_event=max_windows), **({} if dsn is None else {"dsn": dsn}),
+        limits=Limits(windows_per_event=max_windows), **options,
     )  # fmt: skip
     validators = {name: Validator(policy=on_error) for name in nodes.sources(job.plan)}
     with progress("reading") as advance:
@@ -93,9 +93,7 @@ def _open(
         name, path = split_input(text)
         if name in readers:
             raise InputError(f'two files are given for the source "{name}"', fix="give each source one file")
-        readers[name] = open_input(
-            name, path, maps=maps, schema=declared.get(name), rejects=rejects, on_rows=advance
-        )
+        readers[name] = open_input(name, path, maps=maps, schema=declared.get(name), rejects=rejects, on_rows=advance)
     return readers
 
 
@@ -120,9 +118,9 @@ def _report(readers: Mapping[str, Input], validators: Mapping[str, Validator], d
 
 def _show(result: Run, *, emit: Emit, as_json: bool, limit: int) -> None:
     if emit == "events":
-        print_text("".join(lines(result.events)))
+        print_blocks(result.events.json_lines())
     elif as_json:
-        print_text(result.history.to_json_lines())
+        print_blocks(result.history.json_lines())
     else:
         show_history(result.history, most=limit)
         if 0 < len(result.history) <= PICTURE_ROWS:

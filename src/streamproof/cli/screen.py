@@ -37,9 +37,9 @@ def print_line(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def print_text(text: str) -> None:
-    """Lines of results, untouched."""
-    sys.stdout.write(text)
+def print_blocks(blocks: Iterable[str]) -> None:
+    """Many lines of results, untouched."""
+    sys.stdout.writelines(blocks)
 
 
 def note(text: str) -> None:
@@ -70,7 +70,9 @@ def show_history(history: History, *, most: int) -> None:
         table.add_row(*(show_moment(tick, history.schema.unit) for tick in (row.le, row.re)), *cells)
     _print_whole(table)
     rest = len(history) - most
-    note(f"{len(history):,} rows" + (f"; the first {most} are shown, --out FILE or --json gives all" if rest > 0 else ""))
+    note(
+        f"{len(history):,} rows" + (f"; the first {most} are shown, --out FILE or --json gives all" if rest > 0 else "")
+    )
 
 
 def _cell(value: object) -> str:
@@ -97,7 +99,12 @@ def _print_whole(table: Table) -> None:
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int], None]]:
     """Counts rows while a long job runs; shows nothing where standard error is not a terminal."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed:,} rows"), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TextColumn("{task.completed:,} rows"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda rows: bar.update(task, completed=rows)

@@ -33,7 +33,12 @@ def validate(
         for violation in validator.violations:
             shown = {"error": violation.name, "position": violation.position, "event": violation.event}
             print_line(jsonlib.dumps(shown, ensure_ascii=False))
-        summary = {"events": validator.rows_seen, "legal": legal, "broken": validator.counts, "rejected": reader.rejected}
+        summary = {
+            "events": validator.rows_seen,
+            "legal": legal,
+            "broken": validator.counts,
+            "rejected": reader.rejected,
+        }
         print_line(jsonlib.dumps(summary))
     else:
         rows = ((str(v.position), v.name, v.event) for v in validator.violations)

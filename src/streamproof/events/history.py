@@ -20,15 +20,18 @@ import numpy as np
 import pyarrow as pa
 
 from streamproof.errors import ErrorName, InputError, did_you_mean
+from streamproof.events import jsontext
 from streamproof.events.bag import consolidate, identical
 from streamproof.events.batch import Batch
 from streamproof.events.compare import explain_difference, same_bag, same_schema, same_snapshots
-from streamproof.events.notation import column_of, show_payload, write_json, write_value
-from streamproof.events.order import Flags, ints
+from streamproof.events.notation import column_of, show_payload
+from streamproof.events.order import Flags, ints, one_array
 from streamproof.events.schema import RESERVED, Schema
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
 
 __all__ = ["History", "Row", "explain_difference", "same_bag", "same_schema", "same_snapshots"]
+
+_BLOCK = 1 << 16  # rows that are written at once
 
 
 class Row(NamedTuple):
@@ -134,17 +137,16 @@ class History:
 
     def to_json_lines(self) -> str:
         """One JSON object per event."""
-        return "".join(
-            write_json(
-                {
-                    "le": show_tick(row.le),
-                    "re": show_tick(row.re),
-                    "payload": {name: write_value(value) for name, value in row.payload.items()},
-                }
-            )
-            + "\n"
-            for row in self._iterate()
-        )
+        return "".join(self.json_lines())
+
+    def json_lines(self) -> Iterator[str]:
+        """The JSON lines in blocks, for results that are large."""
+        rows = self.expand()
+        for start in range(0, rows.num_rows, _BLOCK):
+            part = rows.slice(start, _BLOCK)
+            fields = [(name, jsontext.times(one_array(part[name]))) for name in ("le", "re")]
+            text = jsontext.objects([*fields, ("payload", jsontext.payload(self.schema, part))])
+            yield "\n".join(text.to_pylist()) + "\n"
 
     def to_batch(self, *, frontier: int = FOREVER) -> Batch:
         """The history as one batch, complete unless told otherwise."""

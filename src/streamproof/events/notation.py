@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 _LONGEST_SHOWN: Final = 40
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make one per call
 
 
 def write_value(value: object) -> object:
@@ -51,7 +52,7 @@ def write_json(document: object) -> str:
     >>> write_json({"k": "é\\x1b"})
     '{"k": "é\\\\u001b"}'
     """
-    return json.dumps(document, ensure_ascii=False)
+    return _ENCODE(document)
 
 
 def read_value(value: object, kind: Type) -> object:

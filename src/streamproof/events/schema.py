@@ -161,7 +161,8 @@ class Schema:
         for column, kind in self.columns:
             if column == name:
                 return kind
-        raise PlanError(f'unknown column "{name}"', fix=did_you_mean(name, self.names), name="unknown_column")
+        fix = did_you_mean(name, self.names) if self.names else "an empty input has no columns: declare its schema"
+        raise PlanError(f'unknown column "{name}"', fix=fix, name="unknown_column")
 
     @property
     def arrow(self) -> pa.Schema:

@@ -16,8 +16,10 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamproof.errors import InputError
+from streamproof.events import jsontext
 from streamproof.events.bag import identical
 from streamproof.events.event import (
     Cti,
@@ -32,7 +34,7 @@ from streamproof.events.event import (
 )
 from streamproof.events.notation import column_of, show_payload
 from streamproof.events.order import one_array
-from streamproof.events.schema import Schema, Type
+from streamproof.events.schema import STRING, Schema, Type
 from streamproof.events.time import Unit
 
 INSERT: Final = 0
@@ -44,6 +46,7 @@ CONTROL: Final = pa.schema(
 )
 """The columns before the payload. A CTI carries its time in le; re_new is null but in retractions."""
 
+_BLOCK: Final = 1 << 16  # events that are written at once
 ESCAPE: Final = "payload."
 Codes: TypeAlias = npt.NDArray[np.int8]
 
@@ -178,6 +181,15 @@ class PhysicalStream:
         """The events in the JSON notation."""
         return [write_event(event) for event in self._iterate()]
 
+    def to_json_lines(self) -> str:
+        """One JSON object per event, in order of arrival."""
+        return "".join(self.json_lines())
+
+    def json_lines(self) -> Iterator[str]:
+        """The JSON lines in blocks, for streams that are large."""
+        for start in range(0, len(self), _BLOCK):
+            yield "\n".join(_json_text(self.slice(start, _BLOCK)).to_pylist()) + "\n"
+
     def event(self, index: int) -> Event:
         return self.slice(index, 1).to_events()[0]
 
@@ -193,6 +205,20 @@ class PhysicalStream:
         shown = [f"{event} {show_payload(getattr(event, 'payload', {}))}" for event in self.slice(0, 10).to_events()]
         more = [f"… {len(self) - 10} more"] if len(self) > 10 else []
         return "\n".join([f"PhysicalStream of {len(self)} events", *shown, *more])
+
+
+def _json_text(stream: PhysicalStream) -> pa.Array:
+    """The JSON text of every event: each kind has its own fields."""
+    rows = {name: one_array(stream.rows[name]) for name in CONTROL.names}
+    le, re, re_new = (jsontext.times(rows[name]) for name in ("le", "re", "re_new"))
+    ids, payload = jsontext.text_of_column(rows["id"], STRING), jsontext.payload(stream.schema, stream.payload)
+    words = [pa.repeat(f'"{word}"', len(stream)) for word in KIND_WORDS]
+    insert = jsontext.objects([("kind", words[INSERT]), ("id", ids), ("le", le), ("re", re), ("payload", payload)])
+    change = [("kind", words[RETRACT]), ("id", ids), ("le", le), ("re", re), ("re_new", re_new), ("payload", payload)]
+    cti = jsontext.objects([("kind", words[CTI]), ("t", le)])
+    codes = stream.kinds
+    known = pc.if_else(pa.array(codes == RETRACT), jsontext.objects(change), insert)
+    return pc.if_else(pa.array(codes == CTI), cti, known)
 
 
 def _control_column(events: list[Event], name: str) -> pa.Array:

@@ -24,6 +24,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamproof.errors import ErrorName, InputError
 from streamproof.events.event import Cti, Event, Insert
@@ -113,16 +114,16 @@ class Validator:
     @property
     def dead_letters(self) -> PhysicalStream:
         """The events that were not let through, under the policy ``dead_letter``."""
-        return PhysicalStream.concat(self._dead, schema=self._live.schema if self._live else Schema())
+        return PhysicalStream.concat(self._dead, schema=Schema() if self._live is None else self._live.schema)
 
     @property
     def live(self) -> int:
         """How many events are remembered."""
-        return len(self._live) if self._live else 0
+        return 0 if self._live is None else len(self._live)
 
     def check(self, chunk: PhysicalStream) -> PhysicalStream:
         """The legal part of the next chunk."""
-        before = self._live or PhysicalStream.empty(chunk.schema)
+        before = self._recall(chunk)
         both = PhysicalStream.concat([before, chunk])
         rows = _columns(both, len(before), self.cti)
         verdicts = self._judge(rows)
@@ -133,6 +134,13 @@ class Validator:
         self._remember(both, rows, verdicts == _OK)
         self.rows_seen += len(chunk)
         return legal
+
+    def _recall(self, chunk: PhysicalStream) -> PhysicalStream:
+        """The live events that the chunk speaks of; they leave the state until `_remember`."""
+        live = PhysicalStream.empty(chunk.schema) if self._live is None else self._live
+        spoken = pc.is_in(live.rows["id"], value_set=one_array(chunk.rows["id"])).to_numpy()
+        self._live = live.filter(~spoken)
+        return live.filter(spoken)
 
     def _judge(self, rows: _Chunk) -> Verdicts:
         """What each row is guilty of. The first guilty row is exact at once, the others after a walk."""
@@ -212,7 +220,15 @@ class Validator:
         table = table.set_column(0, table.schema.field(0), pa.array(np.full(len(kept), INSERT, np.int8)))
         table = table.set_column(3, table.schema.field(3), pa.array(rows.after[kept]))
         table = table.set_column(4, table.schema.field(4), pa.nulls(len(kept), pa.int64()))
-        self._live = PhysicalStream(both.schema, table)
+        self._live = self._settled(PhysicalStream(both.schema, table), moved=len(times) > 0)
+
+    def _settled(self, changed: PhysicalStream, *, moved: bool) -> PhysicalStream:
+        """The live events after a chunk; a CTI that moved lets go of what ended before it."""
+        assert self._live is not None
+        others = self._live.filter(ints(self._live.rows["re"]) >= self.cti) if moved else self._live
+        live = PhysicalStream.concat([others, changed])
+        many = live.rows.num_columns and live.rows.column(0).num_chunks > 64
+        return PhysicalStream(live.schema, live.rows.combine_chunks()) if many else live
 
     def _report(self, chunk: PhysicalStream, rows: _Chunk, verdicts: Verdicts) -> None:
         """Raise for the first violation, or count them all."""
@@ -261,8 +277,8 @@ def _columns(both: PhysicalStream, old: int, cti: int) -> _Chunk:
     kind, le = both.kinds, ints(both.rows["le"])
     re = ints(both.rows["re"])
     after = np.where(kind == RETRACT, ints(both.rows["re_new"]), re)
-    marks = np.maximum.accumulate(np.where(kind == CTI, np.maximum(le, cti), cti)) if len(le) else le
-    before = np.concatenate([[cti], marks[:-1]]) if len(le) else le
+    marks = np.maximum.accumulate(np.where(kind == CTI, np.maximum(le, cti), cti))
+    before = np.concatenate([[cti], marks])[:-1]
     before[:old] = BEGINNING
     ids = ints(one_array(both.rows["id"]).dictionary_encode().indices, null=-1)
     return _Chunk(kind, ids, le, re, after, pack(pieces_of(both.payload)), before, old)

@@ -6,17 +6,19 @@
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
-from datetime import timedelta
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from streamproof.errors import PlanError, StreamproofError, did_you_mean
 from streamproof.events.schema import Schema
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
-from streamproof.plan.expr import Expr
+from streamproof.plan.durations import read_duration, read_span, write_duration, write_span
+from streamproof.plan.expr import Expr, Value
 from streamproof.plan.nodes import NODES, Node, Plan
 from streamproof.plan.parse import parse_or_literal
 from streamproof.plan.text import to_text
@@ -24,6 +26,7 @@ from streamproof.plan.windows import WINDOWS, Window
 
 VERSION: Final = 1
 MAX_DEPTH: Final = 200
+MAX_SIZE: Final = 5_000_000  # characters of a plan file
 Data: TypeAlias = "dict[str, Any]"
 
 OPS: Final[dict[str, type[Node]]] = {node.op: node for node in NODES} | {"anti_join": nodes.AntiJoin}
@@ -35,6 +38,16 @@ class Codec:
 
     read: Callable[[Any], Any]
     write: Callable[[Any], Any]
+
+
+def check_size(text: str) -> None:
+    """Refuse a plan file that is too large to be one, before anything reads it."""
+    if len(text) > MAX_SIZE:
+        raise PlanError(
+            f"the plan file has {len(text)} characters, the limit is {MAX_SIZE}",
+            fix="split the plan, or check that this is a plan file",
+            name="limit_exceeded",
+        )
 
 
 def from_document(document: object) -> Plan:
@@ -159,35 +172,6 @@ def _read_expr(value: Any) -> Expr:
     return parse_or_literal(value)
 
 
-def _read_span(value: Any) -> int | str:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise PlanError(f"{value!r} is not a duration", fix='write ticks (5) or text with a unit ("5s")')
-    return int(value) if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+\s*", value) else value
-
-
-def _write_span(value: Any) -> int | str:
-    return f"{value / timedelta(microseconds=1):.0f}us" if isinstance(value, timedelta) else value
-
-
-_DURATION: Final = re.compile(r"\s*(\d+(\.\d+)?\s*[a-zµ]+[\s,]*)+", re.IGNORECASE)
-
-
-def _read_duration(value: Any) -> Expr | int | str | None:
-    if value == "inf":
-        return None
-    if isinstance(value, str) and not _DURATION.fullmatch(value):
-        return _read_expr(value)
-    return _read_span(value)
-
-
-def _write_duration(value: Any) -> int | str:
-    if value is None:
-        return "inf"
-    return _write_span(value) if isinstance(value, int | str | timedelta) else to_text(value)
-
-
 def _read_named(value: Any) -> tuple[tuple[str, Expr], ...]:
     return tuple((name, _read_expr(expr)) for name, expr in _object(value, "").items())
 
@@ -209,7 +193,7 @@ def _read_window(value: Any) -> Window:
     missing = [f.name for f in fields(kind) if f.default is MISSING and f.name not in data]
     if missing:
         raise PlanError(f'a {word} window needs "{missing[0]}"', fix=f"its fields are: {', '.join(known)}")
-    values: Data = {key: _read_count(part) if key == "n" else _read_span(part) for key, part in data.items()}
+    values: Data = {key: _read_count(part) if key == "n" else read_span(part) for key, part in data.items()}
     return kind(**values)
 
 
@@ -218,7 +202,7 @@ def _write_window(window: Any) -> Data:
     for field in fields(window):
         value = getattr(window, field.name)
         if value != field.default:
-            data[field.name] = _write_span(value)
+            data[field.name] = write_span(value)
     return data
 
 
@@ -271,8 +255,52 @@ def _read_flag(value: Any) -> bool:
     return value
 
 
-def _read_params(value: Any) -> tuple[tuple[str, Any], ...]:
-    return tuple(_object(value, "params").items())
+def _read_params(value: Any) -> tuple[tuple[str, Value], ...]:
+    return tuple((name, read_value(part)) for name, part in _object(value, "params").items())
+
+
+def _write_params(params: Any) -> Data:
+    return {name: write_value(part) for name, part in params}
+
+
+def read_value(value: Any) -> Value:
+    """A constant: a JSON scalar, or ``{"type": …, "value": text}`` for what JSON has no spelling of.
+
+    >>> read_value(1), read_value({"type": "date", "value": "2024-05-01"})
+    (1, datetime.date(2024, 5, 1))
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if not isinstance(value, Mapping) or set(value) != {"type", "value"} or value["type"] not in _VALUES:
+        raise PlanError(
+            f"{value!r} is not a constant", fix='write a scalar, or e.g. {"type": "date", "value": "2024-05-01"}'
+        )
+    try:
+        return _VALUES[value["type"]](value["value"])
+    except (ValueError, TypeError, ArithmeticError):
+        raise PlanError(f"{value['value']!r} is not a {value['type']}", name="type_mismatch") from None
+
+
+def write_value(value: Value) -> Any:
+    """The inverse of `read_value`."""
+    match value:
+        case Decimal():
+            return {"type": "decimal", "value": str(value)}
+        case datetime():
+            return {"type": "timestamp", "value": value.isoformat()}
+        case date():
+            return {"type": "date", "value": value.isoformat()}
+        case float() if not math.isfinite(value):
+            return {"type": "float64", "value": str(value)}
+    return value
+
+
+_VALUES: Final[dict[str, Callable[[str], Value]]] = {
+    "decimal": Decimal,
+    "timestamp": datetime.fromisoformat,
+    "date": date.fromisoformat,
+    "float64": float,
+}
 
 
 def _read_schema(columns: Any) -> Schema:
@@ -286,7 +314,7 @@ def _write_schema(schema: Any) -> Data:
 
 
 _EXPR: Final = Codec(_read_expr, to_text)
-_SPAN: Final = Codec(_read_span, _write_span)
+_SPAN: Final = Codec(read_span, write_span)
 _NAMED: Final = Codec(_read_named, _write_named)
 _WORD: Final = Codec(_read_word, str)
 _COUNT: Final = Codec(_read_count, int)
@@ -297,7 +325,8 @@ CODECS: Final[dict[str, Codec]] = {
     "restriction": _WORD, "late": _WORD, "expr": _EXPR, "on": _EXPR, "arg": _EXPR, "exprs": _NAMED, "select": _NAMED,
     "map": _NAMED, "by": Codec(_read_by, _write_by), "timeout": _SPAN, "max": _SPAN, "period": _SPAN, "offset": _SPAN,
     "every_duration": _SPAN, "delay": _SPAN, "every": _COUNT, "k": _COUNT, "key": _NAMES,
-    "final": Codec(_read_flag, bool), "params": Codec(_read_params, dict), "window": Codec(_read_window, _write_window),
-    "aggs": Codec(_read_aggs, _write_aggs), "dur": Codec(_read_duration, _write_duration),
+    "final": Codec(_read_flag, bool), "params": Codec(_read_params, _write_params),
+    "window": Codec(_read_window, _write_window), "aggs": Codec(_read_aggs, _write_aggs),
+    "dur": Codec(read_duration, write_duration),
     "schema": Codec(_read_schema, _write_schema), "unit": _WORD,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Casts of constant text become constants: that is how dates, times, decimals and NaN are written.
+"""Casts of constant text and of null become constants: that is how dates, times, decimals and NaN are written.
 
 >>> from streamproof.events.schema import DATE, STRING
 >>> cast_to(Lit("2024-05-01", STRING), DATE)
@@ -12,13 +12,15 @@ from decimal import Decimal, InvalidOperation
 
 from streamproof.errors import PlanError
 from streamproof.events.schema import STRING, Type
-from streamproof.plan.expr import Cast, Expr, Lit, Value
+from streamproof.plan.expr import NULL_LITERAL, Cast, Expr, Lit, Value
 
 _SPECIAL_FLOATS = {"nan": float("nan"), "inf": float("inf"), "infinity": float("inf"), "-inf": float("-inf")}
 
 
 def cast_to(arg: Expr, to: Type, *, strict: bool = True) -> Expr:
-    """A cast, or the constant it makes."""
+    """A cast, or the constant it makes: of null, the null of that type."""
+    if arg == NULL_LITERAL:
+        return Lit(None, to)
     if not (isinstance(arg, Lit) and arg.type == STRING and isinstance(arg.value, str)):
         return Cast(arg, to, strict)
     try:

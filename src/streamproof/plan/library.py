@@ -8,13 +8,13 @@
 
 from __future__ import annotations
 
-import statistics
+import math
 from collections.abc import Iterator, Sequence
 from functools import cache
 
 from streamproof.events.schema import FLOAT64, Schema, Type
 from streamproof.events.time import FOREVER
-from streamproof.plan import extensions
+from streamproof import extensions
 from streamproof.plan.modules import Event, Module, Payload, Properties, Registry, WindowSpan, uda, udo
 
 Number = int | float
@@ -48,16 +48,24 @@ def _length(event: Event) -> float:
 
 @uda("median", returns="float64", takes="float64")
 def median(values: Sequence[Number | None]) -> float | None:
-    """The middle value; between two middle values, their mean."""
-    known = [float(value) for value in values if value is not None]
-    return statistics.median(known) if known else None
+    """The middle value; between two middle values, their mean. NaN is above all numbers."""
+    known = _ascending(values)
+    middle = len(known) // 2
+    if not known:
+        return None
+    return known[middle] if len(known) % 2 else (known[middle - 1] + known[middle]) / 2
 
 
 @uda("spread", returns="float64", takes="float64")
 def spread(values: Sequence[Number | None]) -> float | None:
-    """The greatest value minus the least."""
-    known = [float(value) for value in values if value is not None]
-    return max(known) - min(known) if known else None
+    """The greatest value minus the least. NaN is above all numbers."""
+    known = _ascending(values)
+    return known[-1] - known[0] if known else None
+
+
+def _ascending(values: Sequence[Number | None]) -> list[float]:
+    """The known values in order, whatever order they came in: NaN, which compares with nothing, last."""
+    return sorted((float(value) for value in values if value is not None), key=lambda x: (math.isnan(x), x))
 
 
 @uda("mean", returns="float64", takes="float64", incremental=True, properties=Properties(invertible=True))

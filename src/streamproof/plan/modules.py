@@ -56,12 +56,20 @@ class Incremental(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A named parameter of a module; without a default it must be given."""
+    """A named parameter of a module; a required one must be given.
+
+    >>> Parameter("limit", "int64", default=10).type
+    Type('int64')
+    """
 
     name: str
-    type: Type
+    type: Type | str  # a word stands for its type
     default: Any = None
     required: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.type, str):
+            object.__setattr__(self, "type", parse_type(self.type))
 
 
 @dataclass(frozen=True, slots=True)

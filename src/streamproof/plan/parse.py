@@ -63,10 +63,13 @@ def parse(text: str) -> Expr:
         raise error.located(text) from None
 
 
+_DUCKDB: Final = sqlglot.Dialect.get_or_raise("duckdb")
+
+
 def _sql(text: str) -> exp.Expr:
     fix = "write e.g. \"v > 1 and k = 'a'\""
     try:
-        statements = [statement for statement in sqlglot.parse(text, dialect="duckdb") if statement is not None]
+        statements = [found for found in _DUCKDB.parse_into(exp.Condition, text) if found is not None]
     except sqlglot.errors.SqlglotError as error:
         details = getattr(error, "errors", None) or [{}]
         near = details[0].get("highlight")

@@ -68,6 +68,8 @@ def _call(fn: str, args: tuple[Expr, ...]) -> tuple[str, int]:
         return f"{_tight(args[0], _COMPARE + 1)} is null", _COMPARE
     if fn == "in":
         return f"{_tight(args[0], _COMPARE + 1)} in ({', '.join(map(to_text, args[1:]))})", _COMPARE
+    if fn == "trim":  # its argument may be followed by words of its own, so comparisons need parentheses
+        return f"trim({_tight(args[0], _COMPARE + 1)})", _ATOM
     return f"{fn}({', '.join(map(to_text, args))})", _ATOM
 
 
@@ -108,14 +110,15 @@ def quote(name: str) -> str:
     >>> quote("v"), quote("two words"), quote("select")
     ('v', '"two words"', '"select"')
     """
-    if _SIMPLE.fullmatch(name) and _reads_as_column(name):
+    # "if" is a column only where an expression does not begin with it
+    if _SIMPLE.fullmatch(name) and name.lower() != "if" and _reads_as_column(name):
         return name
     return '"' + name.replace('"', '""') + '"'
 
 
 def _reads_as_column(name: str) -> bool:
     try:
-        parsed = sqlglot.parse_one(f"{name} + {name} < 1", dialect="duckdb")
+        parsed = sqlglot.parse_one(f"1 < {name} + {name}", dialect="duckdb", into=exp.Condition)
     except sqlglot.errors.SqlglotError:
         return False
     columns = list(parsed.find_all(exp.Column))
@@ -124,7 +127,7 @@ def _reads_as_column(name: str) -> bool:
 
 def _function_name(name: str) -> str:
     try:
-        parsed = sqlglot.parse_one(f"{name}(1)", dialect="duckdb") if _SIMPLE.fullmatch(name) else None
+        parsed = sqlglot.parse_one(f"{name}(1)", dialect="duckdb", into=exp.Condition) if _SIMPLE.fullmatch(name) else None
     except sqlglot.errors.SqlglotError:
         parsed = None
     bare = isinstance(parsed, exp.Anonymous) and parsed.this == name

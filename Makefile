@@ -1,0 +1,59 @@
+# One door. `make demo` and `make test` do all set-up by themselves; only Python 3.11+ and make are needed.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+JOBS   ?= 2
+SEED   ?= 1
+COUNT  ?= 2000
+ENGINE ?= duckdb
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check test-all fuzz bench docs lock clean
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "streamproof needs Python 3.11 or newer; try: make PYTHON=python3.12")'
+	@echo "setting up $(VENV) (once; about a minute)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(READY) ## set up, then the tour: two queries over a month of earthquakes
+	@$(BIN)/streamproof demo
+
+test: $(READY) ## set up, then every test that takes seconds (CI runs this)
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow"
+
+check: $(READY) ## format, lint, types, layers and the fast tests; under a minute
+	@$(BIN)/ruff format --check --quiet . || (echo "run: $(BIN)/ruff format ." && false)
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo >/dev/null || $(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" tests/events tests/plan tests/query tests/language
+
+test-all: check ## check, every test with the slow ones, the fuzz and the docs
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
+	@$(MAKE) --no-print-directory fuzz ENGINE=duckdb
+	@$(MAKE) --no-print-directory fuzz ENGINE=postgres COUNT=500
+	@$(MAKE) --no-print-directory docs
+
+fuzz: $(READY) ## random plans over random streams, oracle against evaluator: SEED, COUNT, ENGINE
+	@$(BIN)/python -m tests.fuzz --seed $(SEED) --count $(COUNT) --engine $(ENGINE)
+
+bench: $(READY) ## benchmarks, as ratios against named peers
+	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
+
+docs: $(READY) ## build the documentation into site/, without network
+	@$(BIN)/mkdocs build --quiet --strict
+
+lock: $(READY) ## write the installed versions into constraints.txt
+	@(echo "# Exact versions of everything that is installed, direct or not. Renew with: make lock"; \
+	  $(BIN)/python -m pip freeze --exclude-editable) > constraints.new && mv constraints.new constraints.txt
+
+clean: ## remove everything that was made, the virtual environment included
+	@rm -rf $(VENV) site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

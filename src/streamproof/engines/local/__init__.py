@@ -1,0 +1,53 @@
+"""The local engine: a plan runs incrementally, in process, over batches of signed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from streamproof.engines.base import Settings
+from streamproof.engines.local.graph import Graph
+from streamproof.engines.local.rules import KERNELS
+from streamproof.events.batch import Batch
+from streamproof.events.time import FOREVER
+from streamproof.kernels.base import Context, Emission
+from streamproof.kernels.delta import Delta
+from streamproof.plan.check import Typed
+
+
+class LocalEngine:
+    """Runs a typed plan batch by batch; at the end of its inputs, history is complete."""
+
+    name = "local"
+
+    def __init__(self, *, emission: Emission = "speculative") -> None:
+        self.emission: Emission = emission
+
+    @staticmethod
+    def supports() -> dict[str, bool | str]:
+        return KERNELS.supports()
+
+    def run(self, plan: Typed, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> Iterator[Batch]:
+        context = Context(
+            settings.registry, limits=settings.limits, emission=self.emission, horizon=settings.horizon
+        )
+        graph = Graph(plan, context)
+        for name, batch in in_turn(inputs):
+            yield graph.push(name, Delta.from_batch(batch)).to_batch(plan.schema)
+
+
+def in_turn(inputs: Mapping[str, Iterable[Batch]]) -> Iterator[tuple[str, Batch]]:
+    """The batches of all inputs, always from the input that is furthest behind; at its end each input is complete."""
+    open_inputs = {name: iter(batches) for name, batches in inputs.items()}
+    frontiers = dict.fromkeys(open_inputs, -FOREVER)
+    schemas = {}
+    while open_inputs:
+        name = min(open_inputs, key=frontiers.__getitem__)
+        batch = next(open_inputs[name], None)
+        if batch is not None:
+            schemas[name] = batch.schema
+            frontiers[name] = batch.frontier
+            yield name, batch
+            continue
+        del open_inputs[name]
+        if name in schemas and frontiers[name] < FOREVER:
+            yield name, Batch.empty(schemas[name], frontier=FOREVER)

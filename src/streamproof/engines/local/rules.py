@@ -1,0 +1,83 @@
+"""Which kernel runs which node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from streamproof.kernels.antijoin import AntiJoinKernel
+from streamproof.kernels.base import Context, Kernel, Stateless
+from streamproof.kernels.clip import ClipKernel
+from streamproof.kernels.delta import Delta
+from streamproof.kernels.join import JoinKernel
+from streamproof.kernels.lasting import CoalesceKernel, DistinctKernel, StitchKernel
+from streamproof.kernels.lifetime import EndDependentDurationKernel
+from streamproof.kernels.linear import (
+    AlterDurationKernel,
+    ChopKernel,
+    ExtendKernel,
+    PointAtEndKernel,
+    SelectKernel,
+    ShiftKernel,
+    ToPointKernel,
+    WhereKernel,
+)
+from streamproof.kernels.outer import OuterJoinKernel
+from streamproof.kernels.session import SessionKernel
+from streamproof.kernels.union import UnionKernel
+from streamproof.kernels.windows.kernel import WindowKernel
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed
+from streamproof.plan.expr import Col, columns_of
+from streamproof.plan.rules import Rules
+
+
+class PassKernel(Stateless):
+    """Rows as they come: sources, and advance_time, whose work is done where events still have an order."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        self.typed = typed
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        return delta
+
+
+def _alter_duration(typed: Typed, context: Context) -> Kernel:
+    node = typed.node
+    assert isinstance(node, nodes.AlterDuration)
+    constant = node.dur is None or isinstance(node.dur, int | str) or hasattr(node.dur, "days")
+    reads_end = not constant and Col("re") in columns_of(node.dur)  # type: ignore[arg-type]  # an expression then
+    return EndDependentDurationKernel(typed, context) if reads_end else AlterDurationKernel(typed, context)
+
+
+MakeKernel: TypeAlias = Callable[[Typed, Context], Kernel]
+KERNELS: Rules[MakeKernel] = Rules(
+    "the local engine",
+    {
+        nodes.Source: PassKernel,
+        nodes.AdvanceTime: PassKernel,
+        nodes.Where: WhereKernel,
+        nodes.Select: SelectKernel,
+        nodes.Shift: ShiftKernel,
+        nodes.Extend: ExtendKernel,
+        nodes.AlterDuration: _alter_duration,
+        nodes.ToPoint: ToPointKernel,
+        nodes.PointAtEnd: PointAtEndKernel,
+        nodes.Chop: ChopKernel,
+        nodes.Stitch: StitchKernel,
+        nodes.Coalesce: CoalesceKernel,
+        nodes.Distinct: DistinctKernel,
+        nodes.Union: UnionKernel,
+        nodes.Join: JoinKernel,
+        nodes.FollowedBy: JoinKernel,
+        nodes.LeftOuter: OuterJoinKernel,
+        nodes.FullOuter: OuterJoinKernel,
+        nodes.AntiJoin: AntiJoinKernel,
+        nodes.Clip: ClipKernel,
+        nodes.Session: SessionKernel,
+        nodes.Aggregation: WindowKernel,
+        nodes.TopK: WindowKernel,
+        nodes.Uda: WindowKernel,
+        nodes.Udo: WindowKernel,
+    },
+)

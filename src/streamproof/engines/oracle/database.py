@@ -1,0 +1,103 @@
+"""What the oracle asks of a database: run SQL, load a table, fetch rows."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeAlias
+
+import pyarrow as pa
+
+from streamproof.engines.oracle.dialect import MARK
+from streamproof.errors import RunError, StreamproofError
+from streamproof.events.schema import FLOAT64, INT64, Schema, Type
+
+Columns: TypeAlias = "tuple[tuple[str, Type], ...]"
+
+
+class Database(Protocol):
+    """A connection that lives for one run and leaves nothing behind."""
+
+    def execute(self, statement: str) -> None:
+        """Run a statement that gives no rows."""
+        ...
+
+    def create(self, table: str, query: str) -> None:
+        """Keep the rows of a query as a temporary table."""
+        ...
+
+    def fetch(self, query: str, columns: Columns) -> pa.Table:
+        """The rows of a query, in storage types."""
+        ...
+
+    def fetch_lists(self, query: str, keys: int) -> tuple[pa.Table, list[pa.Array]]:
+        """Rows whose first ``keys`` columns are integers and the others lists of floats (null for an empty one)."""
+        ...
+
+    def load(self, table: str, columns: Columns, rows: pa.Table) -> None:
+        """A new temporary table with these rows, given in storage types."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def storage_type(kind: Type) -> pa.DataType:
+    """The Arrow type in which a column goes into and comes out of a database."""
+    return pa.int64() if kind.kind in ("date", "timestamp", "null") else kind.arrow
+
+
+def to_storage(column: pa.ChunkedArray, kind: Type) -> pa.ChunkedArray:
+    """A column as the database keeps it.
+
+    >>> to_storage(pa.chunked_array([pa.array([1], pa.int32()).cast(pa.date32())]), Type("date")).to_pylist()
+    [1]
+    """
+    if kind.kind == "null":
+        return pa.chunked_array([pa.nulls(len(column), pa.int64())])
+    if kind.kind == "date":
+        return column.cast(pa.int32()).cast(pa.int64())
+    return column.cast(storage_type(kind))
+
+
+def from_storage(column: pa.ChunkedArray, kind: Type) -> pa.ChunkedArray:
+    """The inverse of `to_storage`: exactly the type of the schema."""
+    if kind.kind == "null":
+        return pa.chunked_array([pa.nulls(len(column))])
+    if kind.kind == "date":
+        return column.cast(pa.int64()).cast(pa.int32()).cast(pa.date32())
+    if kind.kind == "timestamp":
+        return column.cast(pa.int64()).cast(kind.arrow)
+    return column.cast(kind.arrow)
+
+
+def rows_of(schema: Schema) -> Columns:
+    """The columns le, re and payload of a relation, as `fetch` wants them."""
+    return (("le", INT64), ("re", INT64), *((f"c{n}", kind) for n, (_, kind) in enumerate(schema)))
+
+
+def marked_error(message: str) -> StreamproofError | None:
+    """The error that our own SQL raised, if the message is one."""
+    _, found, rest = message.partition(f"{MARK}|")
+    if not found:
+        return None
+    name, to, value = (*rest.split("|", 2), "")[:3]
+    shown = value.partition("\n")[0]
+    if name == "overflow":
+        return RunError(f"{shown} does not fit into {to}", fix="use try_cast, which gives null there", name="overflow")
+    return RunError(f"{shown!r} is not a {to}", fix="use try_cast, which gives null there", name="bad_input")
+
+
+def overflow() -> StreamproofError:
+    """A number left its type."""
+    return RunError("a number is too large for its type", fix="cast to float64 first", name="overflow")
+
+
+__all__ = [
+    "FLOAT64",
+    "Columns",
+    "Database",
+    "from_storage",
+    "marked_error",
+    "overflow",
+    "rows_of",
+    "storage_type",
+    "to_storage",
+]

@@ -1,0 +1,93 @@
+"""The oracle: a typed plan becomes a program of SQL over histories, run on one database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from streamproof.engines.base import Settings
+from streamproof.engines.oracle.compiler import Compiler
+from streamproof.engines.oracle.database import Database, from_storage, rows_of, to_storage
+from streamproof.engines.oracle.dialect import Dialect
+from streamproof.engines.oracle.program import Program
+from streamproof.engines.oracle.rules import RULES, compile_node
+from streamproof.errors import InputError, did_you_mean
+from streamproof.events.batch import Batch
+from streamproof.events.history import History
+from streamproof.events.schema import Schema
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed, walk
+
+
+class Oracle:
+    """An engine over a database."""
+
+    def __init__(self, name: str, dialect: Callable[[], Dialect], connect: Callable[[], Database]) -> None:
+        self.name = name
+        self._dialect = dialect
+        self._connect = connect
+
+    def supports(self) -> dict[str, bool | str]:
+        """Every node."""
+        return RULES.supports() | {"Let": True, "Ref": True}
+
+    def run(self, plan: Typed, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> Iterator[Batch]:
+        """The whole result in one batch, complete."""
+        tables = {}
+        for source in _sources(plan):
+            if source.node.name not in inputs:
+                fix = did_you_mean(source.node.name, inputs)
+                raise InputError(f'no input is given for the source "{source.node.name}"', fix=fix)
+            rows = [batch.rows for batch in inputs[source.node.name]]
+            tables[source.node.name] = pa.concat_tables(rows) if rows else source.schema.arrow_rows.empty_table()
+        yield History.from_table(plan.schema, self.run_history(plan, tables, settings)).to_batch()
+
+    def run_history(self, plan: Typed, tables: Mapping[str, pa.Table], settings: Settings | None = None) -> pa.Table:
+        """The result's rows (le, re, w = 1, payload) from tables with le, re, perhaps w, and the payload."""
+        ready = {source.node.name: _stored(source.schema, tables[source.node.name]) for source in _sources(plan)}
+        program = self._program(plan, settings or Settings())
+        database = self._connect()
+        try:
+            program.run(database, ready)
+            found = database.fetch(_final(program, plan.schema), rows_of(plan.schema))
+        finally:
+            database.close()
+        return _typed(found, plan.schema)
+
+    def show_sql(self, plan: Typed, settings: Settings) -> str:
+        """All the SQL of a plan, in order, with comments that name the nodes."""
+        return self._program(plan, settings).show()
+
+    def _program(self, plan: Typed, settings: Settings) -> Program:
+        compiler = Compiler(self._dialect(), settings)
+        return compiler.program(compile_node(compiler, plan))
+
+
+class _SourceNode:
+    node: nodes.Source
+    schema: Schema
+
+
+def _sources(plan: Typed) -> list[_SourceNode]:
+    return [part for part in walk(plan) if isinstance(part.node, nodes.Source)]  # type: ignore[misc]  # narrowed
+
+
+def _stored(schema: Schema, table: pa.Table) -> pa.Table:
+    """Events with their copies as single rows, all in group 0, in storage types."""
+    rows = History.from_table(schema, table).expand()
+    columns = [to_storage(rows.column(n), kind) for n, (_, kind) in enumerate(rows_of(schema))]
+    group = pa.array(np.zeros(rows.num_rows, np.int64))
+    return pa.Table.from_arrays([group, *columns], names=["g", *(name for name, _ in rows_of(schema))])
+
+
+def _final(program: Program, schema: Schema) -> str:
+    return f"SELECT {', '.join(name for name, _ in rows_of(schema))} FROM {program.result}"
+
+
+def _typed(found: pa.Table, schema: Schema) -> pa.Table:
+    columns = [from_storage(found.column(n), kind) for n, (_, kind) in enumerate(rows_of(schema))]
+    le, re, *payload = columns
+    ones = pa.array(np.ones(found.num_rows, np.int64))
+    return pa.Table.from_arrays([le, re, ones, *payload], schema=schema.arrow_rows)

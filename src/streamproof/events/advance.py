@@ -1,0 +1,186 @@
+"""advance_time: CTIs for a stream that has none, and a rule for what comes too late for them.
+
+It is the one operator whose effect depends on the order of arrival, so it works on physical events.
+
+>>> from streamproof.events.event import Insert
+>>> stream = PhysicalStream.from_events([Insert("a", 1, 2, {}), Insert("b", 5, 6, {}), Insert("c", 3, 4, {})])
+>>> advance = Advance(every=1)
+>>> [event["kind"] for event in advance.apply(stream).to_dicts()], advance.dropped
+(['insert', 'cti', 'insert', 'cti'], 1)
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from streamproof.events.encode import cti as one_cti
+from streamproof.events.order import Ints, ints
+from streamproof.events.schema import Schema
+from streamproof.events.stream import CTI, INSERT, RETRACT, PhysicalStream
+from streamproof.events.time import BEGINNING, FOREVER
+
+Late: TypeAlias = Literal["drop", "adjust"]
+
+
+class Advance:
+    """Puts a CTI after every N events, or whenever time has moved by a duration, at the greatest start minus a delay.
+
+    An event that comes after the CTI has passed its sync time is late: it is dropped and counted, or adjusted to the
+    CTI. A straddling lifetime then starts at the CTI, one wholly in the past is dropped, and retractions of an event
+    that was adjusted or missed are rewritten to what was delivered of it.
+
+    Law: how a stream is cut into chunks does not matter.
+    """
+
+    def __init__(
+        self, *, every: int | None = None, every_duration: int | None = None, delay: int = 0, late: Late = "drop"
+    ) -> None:
+        self.every, self.every_duration, self.delay, self.late = every, every_duration, delay, late
+        self.cti = BEGINNING  # the last CTI
+        self.dropped = 0  # how many events did not get through
+        self.adjusted = 0  # how many got through changed
+        self._seen = 0  # events so far
+        self._latest = BEGINNING  # the greatest start so far
+        # what was delivered of events that were not delivered as they came: start and end, or None for nothing
+        self._delivered: dict[str, tuple[int, int] | None] = {}
+
+    def apply(self, chunk: PhysicalStream) -> PhysicalStream:
+        """The chunk with CTIs in it, and without what came too late."""
+        if not len(chunk):
+            return chunk
+        kinds, le = chunk.kinds, ints(chunk.rows["le"])
+        latest, after = self._schedule(kinds, le)
+        before = np.concatenate([[self.cti], after[:-1]])
+        self._latest, self._seen, self.cti = int(latest[-1]), self._seen + len(chunk), int(after[-1])
+        events = self._in_time(chunk, kinds, before)
+        return _interleave(events, np.flatnonzero(after > before), after[after > before])
+
+    def finish(self, schema: Schema) -> PhysicalStream:
+        """The last CTI, ∞: nothing more will come."""
+        self.cti = FOREVER
+        return one_cti(schema, FOREVER)
+
+    def _schedule(self, kinds: npt.NDArray[np.int8], le: Ints) -> tuple[Ints, Ints]:
+        """Per row the greatest start so far, and the CTI that holds after it."""
+        starts = np.where(kinds == INSERT, le, BEGINNING)
+        latest = np.maximum.accumulate(np.maximum(starts, self._latest))
+        due = np.where(latest > BEGINNING, latest - self.delay, BEGINNING)
+        if self.every is not None:
+            on_time = (self._seen + np.arange(1, len(le) + 1)) % self.every == 0
+            due = np.where(on_time, due, BEGINNING)
+        else:
+            due = self._spaced(due)
+        own = np.where(kinds == CTI, le, BEGINNING)  # a CTI that is there already counts too
+        return latest, np.maximum.accumulate(np.maximum(np.maximum(due, own), self.cti))
+
+    def _spaced(self, due: Ints) -> Ints:
+        """Only the times at which the duration has passed since the last one."""
+        assert self.every_duration is not None
+        kept = np.full(len(due), BEGINNING)
+        last, at = self.cti, 0
+        while True:
+            target = BEGINNING + 1 if last == BEGINNING else last + self.every_duration
+            at = int(np.searchsorted(due, target))
+            if at >= len(due):
+                return kept
+            kept[at] = last = int(due[at])
+
+    def _in_time(self, chunk: PhysicalStream, kinds: npt.NDArray[np.int8], cti: Ints) -> _Events:
+        """The events that get through, as they get through."""
+        events = _Events(chunk, kinds)
+        late = (kinds != CTI) & (events.sync() < cti)
+        touched = set(np.unique(events.ids[late].astype(str)).tolist()) if late.any() else set()
+        if not touched and not self._delivered:
+            return events
+        known = touched | self._delivered.keys()
+        for row in np.flatnonzero((kinds != CTI) & np.isin(events.ids.astype(str), list(known))).tolist():
+            self._deliver(events, row, int(cti[row]), bool(late[row]))
+        self._forget()
+        return events
+
+    def _deliver(self, events: _Events, row: int, cti: int, is_late: bool) -> None:
+        """One event of an id that is or was late."""
+        name = str(events.ids[row])
+        if events.kinds[row] == INSERT:
+            self._deliver_insert(events, row, name, cti, is_late)
+        elif name in self._delivered or is_late:
+            self._deliver_change(events, row, name, cti)
+
+    def _deliver_insert(self, events: _Events, row: int, name: str, cti: int, is_late: bool) -> None:
+        self._delivered.pop(name, None)
+        if not is_late:
+            return
+        if self.late == "adjust" and events.re[row] > cti:
+            events.le[row] = cti
+            self._delivered[name] = (cti, int(events.re[row]))
+            self.adjusted += 1
+        else:
+            self._delivered[name] = None
+            self._drop(events, row)
+
+    def _deliver_change(self, events: _Events, row: int, name: str, cti: int) -> None:
+        delivered = self._delivered.get(name, (int(events.le[row]), int(events.re[row])))
+        if delivered is None:
+            self._drop(events, row)
+            return
+        start, end = delivered
+        wanted = max(int(events.re_new[row]), start)
+        if wanted < cti and self.late == "adjust":
+            wanted = cti
+        if min(end, wanted) < cti or wanted == end:
+            self._delivered[name] = delivered  # what was delivered stays, so later changes must start from it
+            self._drop(events, row)
+            return
+        self.adjusted += (start, end, wanted) != (events.le[row], events.re[row], events.re_new[row])
+        events.le[row], events.re[row], events.re_new[row] = start, end, wanted
+        self._delivered[name] = None if wanted <= start else (start, wanted)
+
+    def _drop(self, events: _Events, row: int) -> None:
+        events.kept[row] = False
+        self.dropped += 1
+
+    def _forget(self) -> None:
+        """What ended before the CTI cannot change any more, whatever comes."""
+        gone = [name for name, left in self._delivered.items() if left is not None and left[1] < self.cti]
+        for name in gone:
+            self._delivered[name] = None
+
+
+class _Events:
+    """The columns of a chunk that change on the way."""
+
+    def __init__(self, chunk: PhysicalStream, kinds: npt.NDArray[np.int8]) -> None:
+        self.chunk, self.kinds = chunk, kinds
+        self.ids = chunk.rows["id"].to_numpy(zero_copy_only=False)
+        self.le, self.re = ints(chunk.rows["le"]).copy(), ints(chunk.rows["re"].fill_null(0)).copy()
+        self.re_new = ints(chunk.rows["re_new"].fill_null(0)).copy()
+        self.kept = kinds != CTI
+
+    def sync(self) -> Ints:
+        """The earliest instant each event changes."""
+        changed = np.minimum(self.re, np.maximum(self.re_new, self.le))
+        return np.where(self.kinds == RETRACT, changed, self.le)
+
+
+def _interleave(events: _Events, places: Ints, times: Ints) -> PhysicalStream:
+    """The kept events, with CTIs after the rows at ``places``."""
+    chunk = events.chunk
+    changed = PhysicalStream.of(
+        chunk.schema,
+        kind=events.kinds,
+        id=chunk.rows["id"].combine_chunks(),
+        le=pa.array(events.le),
+        re=pa.array(events.re, mask=events.kinds == CTI),
+        re_new=pa.array(events.re_new, mask=events.kinds != RETRACT),
+        payload=chunk.payload,
+    ).filter(events.kept)
+    if not len(places):
+        return changed
+    template = one_cti(chunk.schema, 0).rows.take(pa.array(np.zeros(len(places), np.int64)))
+    marks = template.set_column(template.schema.get_field_index("le"), template.schema.field("le"), pa.array(times))
+    order = np.argsort(np.concatenate([2 * np.flatnonzero(events.kept), 2 * places + 1]), kind="stable")
+    return PhysicalStream(chunk.schema, pa.concat_tables([changed.rows, marks]).take(pa.array(order)))

@@ -1,0 +1,244 @@
+"""JSON lines: the physical notation (kind, id, le, re, re_new, payload, t) or the history notation (le, re, payload).
+
+A block of lines is parsed by Arrow; if anything in it is unusual, it is parsed line by line instead, so that every bad
+line is known by its number.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from streamproof.errors import InputError, StreamproofError
+from streamproof.events.event import Cti, Event, read_event, typed
+from streamproof.events.files.rejects import Rejects
+from streamproof.events.notation import merge_types, show_value, type_of_value
+from streamproof.events.order import Flags, ints
+from streamproof.events.schema import BOOL, FLOAT64, INT64, NULL, STRING, Schema, Type, type_of_arrow
+from streamproof.events.stream import CTI, INSERT, KIND_WORDS, PhysicalStream
+from streamproof.events.time import BEGINNING, FOREVER, Unit
+
+_TIMES: Final = ("le", "re", "re_new", "t")
+_INF: Final = re.compile(rb'("(?:le|re|re_new)"\s*:\s*)"(-?)inf"')
+_CTI_INF: Final = re.compile(rb'^(\s*\{\s*"kind"\s*:\s*"cti"\s*,\s*"t"\s*:\s*)"(-?)inf"', re.MULTILINE)
+IN_JSON: Final = {INT64: pa.int64(), FLOAT64: pa.float64(), STRING: pa.string(), BOOL: pa.bool_(), NULL: pa.null()}
+
+
+class _Unusual(Exception):
+    """A block that Arrow cannot parse as we mean it."""
+
+
+class Block(NamedTuple):
+    """Whole lines, and the number of the first."""
+
+    data: bytes
+    line: int
+
+
+class JsonLines:
+    """A file of JSON lines."""
+
+    word = "line"
+
+    def __init__(self, path: Path, *, schema: Schema | None, unit: Unit | None, block_bytes: int = 1 << 23) -> None:
+        self._path = path
+        self._block_bytes = block_bytes
+        self.blank = 0  # lines without anything
+        found, self.complete = self._look()
+        self.schema = schema or Schema(tuple(found.items()), unit)
+
+    def _look(self) -> tuple[dict[str, Type], bool]:
+        """The types of all columns, and whether no line has a kind: then the file is a history, and complete."""
+        types: dict[str, Type] = {}
+        has_kind = False
+        for block in self._blocks():
+            found, kinds = _look_fast(block) or _look_slow(block)
+            has_kind |= kinds
+            for name, kind in found.items():
+                types[name] = merge_types(types.get(name, NULL), kind) or types[name]
+        return types, not has_kind
+
+    def chunks(self, rejects: Rejects) -> Iterator[tuple[PhysicalStream, int]]:
+        """The events of each block, and of how many good lines they are."""
+        self.blank = 0
+        for block in self._blocks():
+            try:
+                stream = _parse(block, self.schema)
+                yield stream, len(stream)
+            except (_Unusual, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                stream = PhysicalStream.from_events(self._lines(block, rejects), schema=self.schema)
+                yield stream, len(stream)
+
+    def _lines(self, block: Block, rejects: Rejects) -> Iterator[Event]:
+        for number, line in enumerate(block.data.split(b"\n")[:-1], start=block.line):
+            if not line.strip():
+                self.blank += 1
+                continue
+            try:
+                yield typed(_event(line, number), self.schema)
+            except StreamproofError as error:
+                rejects.add(number, error.what, line.decode("utf-8", "backslashreplace"))
+
+    def _blocks(self) -> Iterator[Block]:
+        return blocks(self._path, self._block_bytes)
+
+
+def blocks(path: Path, size: int) -> Iterator[Block]:
+    """The file in blocks of whole lines, each of about ``size`` bytes."""
+    number = 1
+    with path.open("rb") as file:
+        while data := file.read(size):
+            data += file.readline()
+            if number == 1:
+                data = data.removeprefix(b"\xef\xbb\xbf")
+            data = data if data.endswith(b"\n") else data + b"\n"
+            yield Block(data, number)
+            number += data.count(b"\n")
+
+
+def document_of(line: bytes) -> object:
+    """What one line says, or an error that says what is wrong with it."""
+    try:
+        return json.loads(line.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8: byte {error.start} is {line[error.start]:#04x}") from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg} at column {error.colno}") from None
+    except RecursionError:
+        raise InputError("not an event: nested too deeply") from None
+
+
+def _event(line: bytes, number: int) -> Event:
+    document = document_of(line)
+    if not isinstance(document, dict):
+        raise InputError(f"not an event: {show_value(document)}", fix='write {"kind": …, "id": …, "le": …, "re": …}')
+    return read_event(document, number)
+
+
+def _look_slow(block: Block) -> tuple[dict[str, Type], bool]:
+    """The types that the good lines of a block have; where two do not agree the first one wins."""
+    types: dict[str, Type] = {}
+    has_kind = False
+    for number, line in enumerate(block.data.split(b"\n")[:-1], start=block.line):
+        try:
+            event = _event(line, number)
+            payload = {} if isinstance(event, Cti) else event.payload
+            kinds = {name: type_of_value(value) for name, value in payload.items()}
+        except StreamproofError:
+            continue
+        has_kind |= b'"kind"' in line and "kind" in json.loads(line)
+        for name, kind in kinds.items():
+            types[name] = merge_types(types.get(name, NULL), kind) or types[name]
+    return types, has_kind
+
+
+def _look_fast(block: Block) -> tuple[dict[str, Type], bool] | None:
+    try:
+        table = _table(block, None)
+        payload = _payload_type(table)
+        types = {field.name: json_type(field.type) for field in payload}
+    except (_Unusual, pa.ArrowInvalid, pa.ArrowNotImplementedError, InputError):
+        return None
+    return types, table["kind"].null_count < table.num_rows
+
+
+def json_type(arrow: pa.DataType) -> Type:
+    """Our type for what Arrow inferred from JSON; it takes text that looks like a time for one."""
+    return STRING if pa.types.is_timestamp(arrow) or pa.types.is_date(arrow) else type_of_arrow(arrow)
+
+
+def _table(block: Block, payload: pa.Schema | None) -> pa.Table:
+    """The lines as a table of the fields of an event."""
+    data = _INF.sub(_infinity, block.data) if b'inf"' in block.data else block.data
+    data = _CTI_INF.sub(_infinity, data) if b'inf"' in data else data
+    fields = [("kind", pa.string()), ("id", pa.string()), *((name, pa.int64()) for name in _TIMES)]
+    if payload is not None:
+        fields.append(("payload", pa.struct(list(payload))))
+    options = pj.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="infer")
+    table = pj.read_json(BytesIO(data), read_options=one_block(len(data)), parse_options=options)
+    if table.num_rows != data.count(b"\n") or len(table.schema) > len(fields) + (payload is None):
+        raise _Unusual
+    if {"t", "re_new"} & {field.name for field in _payload_type(table)}:
+        raise _Unusual  # the replacement of "inf" could have hit the payload
+    return table
+
+
+def one_block(size: int) -> pj.ReadOptions:
+    return pj.ReadOptions(use_threads=False, block_size=size + 1)
+
+
+def _infinity(match: re.Match[bytes]) -> bytes:
+    return match.group(1) + match.group(2) + str(FOREVER).encode()
+
+
+def _payload_type(table: pa.Table) -> pa.StructType | list[pa.Field]:
+    if "payload" not in table.schema.names:
+        return []
+    kind = table.schema.field("payload").type
+    if not pa.types.is_struct(kind) and not pa.types.is_null(kind):
+        raise _Unusual
+    return kind if pa.types.is_struct(kind) else []
+
+
+def _parse(block: Block, schema: Schema) -> PhysicalStream:
+    """The block as Arrow parses it; `_Unusual` if any line needs a closer look."""
+    if any(kind.kind == "null" for _, kind in schema):
+        raise _Unusual  # Arrow would take any value for null
+    wanted = pa.schema([(name, IN_JSON.get(kind, pa.string())) for name, kind in schema])
+    table = _table(block, wanted)
+    if len(_payload_type(table)) != len(wanted):
+        raise _Unusual
+    kind = _kinds(table)
+    _check(table, kind)
+    payload = _payload(table, schema)
+    le = pc.if_else(pa.array(kind == CTI), table["t"], table["le"])
+    numbers = pa.array(np.arange(block.line, block.line + table.num_rows)).cast(pa.string())
+    made = pc.binary_join_element_wise("#", numbers, "")
+    ids = pc.if_else(pa.array(kind == INSERT), pc.coalesce(table["id"], made), table["id"])
+    columns = [pa.array(kind), ids, le, table["re"], table["re_new"], *payload]
+    return PhysicalStream(schema, pa.Table.from_arrays(columns, schema=PhysicalStream.arrow_schema(schema)))
+
+
+def _kinds(table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
+    words = pc.fill_null(table["kind"], "insert")
+    codes = pc.index_in(words, value_set=pa.array(KIND_WORDS))
+    if codes.null_count:
+        raise _Unusual
+    return ints(codes).astype(np.int8)
+
+
+def _check(table: pa.Table, kind: np.ndarray[tuple[int], np.dtype[np.int8]]) -> None:
+    """Every kind has its own fields, and times are within bounds."""
+    needed = {"le": kind != CTI, "re": kind != CTI, "t": kind == CTI, "re_new": kind == 1}
+    for name, where in needed.items():
+        if not np.array_equal(_valid(table[name]), where):
+            raise _Unusual
+        values = ints(table[name])
+        if np.any((values < BEGINNING) | (values > FOREVER)):
+            raise _Unusual
+    ids = _valid(table["id"])
+    if np.any(ids & (kind == CTI)) or np.any(~ids & (kind == 1)):
+        raise _Unusual
+    if "payload" in table.schema.names and np.any(_valid(table["payload"]) == (kind == CTI)):
+        raise _Unusual
+
+
+def _valid(column: pa.ChunkedArray) -> Flags:
+    flags: Flags = column.is_valid().to_numpy()
+    return flags
+
+
+def _payload(table: pa.Table, schema: Schema) -> list[pa.ChunkedArray]:
+    if not schema.columns:
+        return []
+    flat = pa.Table.from_struct_array(table["payload"])
+    return [pc.cast(flat[name], kind.arrow) for name, kind in schema]

@@ -1,0 +1,42 @@
+"""Parquet, read row group by row group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamproof.errors import InputError
+from streamproof.events.files.metadata import read_metadata
+from streamproof.events.files.rejects import Rejects
+from streamproof.events.files.tabular import Part, columns_of
+
+
+class ParquetFile:
+    """A Parquet file."""
+
+    word = "row"
+
+    def __init__(self, path: Path, *, chunk_rows: int) -> None:
+        self._path = path
+        self._chunk_rows = chunk_rows
+        with self._open() as file:
+            self.fields = file.schema_arrow
+        columns_of(self.fields.names)
+        self.metadata = read_metadata(self.fields, path)
+
+    def _open(self) -> pq.ParquetFile:
+        try:
+            return pq.ParquetFile(self._path)
+        except pa.ArrowInvalid as error:
+            raise InputError(f"not a Parquet file: {error}", at=str(self._path), fix="check its format") from None
+
+    def parts(self, rejects: Rejects) -> Iterator[Part]:
+        row = 1
+        with self._open() as file:
+            for batch in file.iter_batches(batch_size=self._chunk_rows):
+                yield Part(pa.Table.from_batches([batch]), np.arange(row, row + batch.num_rows))
+                row += batch.num_rows

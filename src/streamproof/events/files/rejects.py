@@ -1,0 +1,86 @@
+"""Rows that could not be read: counted, the first ones remembered, all of them written to a file if there is one.
+
+>>> rejects = Rejects()
+>>> rejects.add(3, "the time is missing", '{"re": 5}')
+>>> rejects.count, str(rejects.first[0])
+(1, 'line 3: the time is missing')
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, NamedTuple, TextIO
+
+from streamproof.errors import InputError
+from streamproof.events.notation import write_json
+from streamproof.events.order import Flags
+
+KEPT: Final = 20
+
+
+class Reject(NamedTuple):
+    """A row that could not be read; ``line`` counts from 1."""
+
+    line: int
+    why: str
+    row: object
+    word: str = "line"
+
+    def __str__(self) -> str:
+        return f"{self.word} {self.line}: {self.why}"
+
+
+class Rejects:
+    """Collects rejected rows; ``word`` says what is counted: lines of text, or rows of a binary file."""
+
+    def __init__(self, path: Path | None = None, *, word: str = "line") -> None:
+        self.count = 0
+        self.first: list[Reject] = []
+        self._path = path
+        self._word = word
+        self._file: TextIO | None = None
+
+    def add(self, line: int, why: str, row: object) -> None:
+        self.count += 1
+        if len(self.first) < KEPT:
+            self.first.append(Reject(line, why, row, self._word))
+        if self._path is not None:
+            self._file = self._file or self._path.open("w", encoding="utf-8", errors="backslashreplace")
+            self._file.write(write_json({self._word: line, "why": why, "row": row}) + "\n")
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def error(self, path: Path) -> InputError:
+        """The error for a file of which no row could be read."""
+        first = self.first[0]
+        return InputError(
+            f"none of the {self.count} rows could be read; the first: {first.why}",
+            at=f"{path.name}, {first.word} {first.line}",
+            fix=fix_for(first.why),
+        )
+
+
+class Faults:
+    """Why rows of one block cannot be read: the first reason for each."""
+
+    def __init__(self) -> None:
+        self.why: dict[int, str] = {}
+
+    def add(self, bad: Flags, why: str) -> None:
+        for index in bad.nonzero()[0].tolist():
+            self.why.setdefault(index, why)
+
+    def put(self, index: int, why: str) -> None:
+        self.why.setdefault(index, why)
+
+
+def fix_for(why: str) -> str:
+    """What to do about a reason that concerns a whole file."""
+    if "no zone" in why:
+        return 'say which zone is meant: ColumnMapping(…, assume_zone="UTC")'
+    if "needs a unit" in why:
+        return 'say how long a tick is: ColumnMapping(…, unit="s")'
+    return "check the schema, the column mapping and the format; rejects=FILE writes the rows and the reasons"

@@ -1,0 +1,263 @@
+"""Files of rows and columns as events: one way for CSV, Parquet and Arrow IPC."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamproof.errors import InputError, PlanError
+from streamproof.events.bag import take
+from streamproof.events.files.mapping import ColumnMapping, HistoryLayout, layout_of
+from streamproof.events.files.rejects import Faults, Rejects
+from streamproof.events.files.times import Clock, looks_numeric, ticks
+from streamproof.events.files.values import CANDIDATES, narrowest, possible_types, text_of, typed_column
+from streamproof.events.notation import write_value
+from streamproof.events.order import Flags, Ints, one_array
+from streamproof.events.schema import INT64, TIMESTAMP, Schema, Type, type_of_arrow
+from streamproof.events.stream import CTI, INSERT, KIND_WORDS, RETRACT, PhysicalStream
+from streamproof.events.time import BEGINNING, FOREVER, UNITS, Unit, duration
+
+Kinds = npt.NDArray[np.int8]
+
+
+class Part(NamedTuple):
+    """Some rows of a file, and the number of each in it."""
+
+    rows: pa.Table
+    lines: Ints
+
+
+class Rows(Protocol):
+    """A file of rows and columns."""
+
+    word: str
+    fields: pa.Schema  # columns of bytes are text without a type
+    metadata: Mapping[str, str]  # what we wrote into it
+
+    def parts(self, rejects: Rejects) -> Iterator[Part]: ...
+
+
+class _Look:
+    """A first look at a file: the types of columns of text, and whether times are numbers."""
+
+    def __init__(self, file: Rows, columns: Mapping[str, str], start: str, *, types_known: bool) -> None:
+        texts = [name for name, column in columns.items() if _is_text(file.fields.field(column))]
+        self._possible: dict[str, tuple[Type, ...]] = {} if types_known else dict.fromkeys(texts, CANDIDATES)
+        self._seen: set[str] = set()
+        field = file.fields.field(start)
+        self._numbers = None if _is_text(field) else looks_numeric(pa.array([], field.type))
+        if self._possible or self._numbers is None:
+            self._read(file, columns, start)
+        self.numbers = self._numbers is not False
+        self.types = {name: narrowest(kinds, seen=name in self._seen) for name, kinds in self._possible.items()}
+
+    def _read(self, file: Rows, columns: Mapping[str, str], start: str) -> None:
+        for part in file.parts(Rejects()):
+            times = text_of(one_array(part.rows[start]), start, Faults())
+            if self._numbers is None and times.null_count < len(times):
+                self._numbers = looks_numeric(times)
+            for name in self._possible:
+                array = text_of(one_array(part.rows[columns[name]]), name, Faults())
+                self._possible[name] = possible_types(array, self._possible[name])
+                if array.null_count < len(array):
+                    self._seen.add(name)
+            if not self._possible and self._numbers is not None:
+                return
+
+
+class Tabular:
+    """The events of a file of rows and columns."""
+
+    def __init__(self, file: Rows, *, mapping: ColumnMapping | None, schema: Schema | None, unit: Unit | None) -> None:
+        self._file = file
+        self.word = file.word
+        names = file.fields.names
+        self._mapping = mapping or layout_of(names)
+        self._roles = self._mapping.roles(names)
+        self._weight = "w" if self._own and "w" in names else None
+        self._columns = self._mapping.payload_columns(names)
+        self.complete = "kind" not in self._roles
+        look = _Look(file, self._columns, self._roles["start"], types_known=schema is not None)
+        given = unit or (schema.unit if schema else None) or file.metadata.get("unit") or None
+        self._clock = self._meant(look.numbers, given)
+        self.schema = schema or Schema(
+            tuple((name, self._type(name, look)) for name in self._columns), self._clock.unit
+        )
+        self._refuse_missing()
+
+    @property
+    def _own(self) -> bool:
+        return isinstance(self._mapping, HistoryLayout)
+
+    def _meant(self, numbers: bool, given: str | None) -> Clock:
+        word = self._mapping.unit or given
+        unit = next((known for known in UNITS if known == word), None)
+        return Clock(unit or (None if numbers else "us"), self._mapping.assume_zone, numbers or unit is not None)
+
+    def _refuse_missing(self) -> None:
+        for name in self.schema.names:
+            if name not in self._columns:
+                raise InputError(
+                    f'the file has no column "{name}", which the schema names',
+                    fix=f"payload columns of the file: {', '.join(self._columns) or 'none'}",
+                    name="unknown_column",
+                )
+
+    def _type(self, name: str, look: _Look) -> Type:
+        if name in look.types:
+            return look.types[name]
+        column = self._columns[name]
+        arrow = self._file.fields.field(column).type
+        if pa.types.is_timestamp(arrow) and self._mapping.assume_zone:
+            return TIMESTAMP
+        try:
+            return type_of_arrow(arrow)
+        except InputError as error:
+            setting = 'assume_zone="UTC"' if pa.types.is_timestamp(arrow) else "payload=[…]"
+            error.fix = f"{error.fix}; or read with ColumnMapping(…, {setting})"
+            raise error.located(f'column "{column}"') from None
+
+    def chunks(self, rejects: Rejects) -> Iterator[tuple[PhysicalStream, int]]:
+        """The events of each part, and of how many good rows they are."""
+        for part in self._file.parts(rejects):
+            before = rejects.count
+            stream = self._convert(part, rejects)
+            yield stream, part.rows.num_rows - (rejects.count - before)
+
+    def _convert(self, part: Part, rejects: Rejects) -> PhysicalStream:
+        faults = Faults()
+        kind = self._kinds(part, faults)
+        le = self._starts(part, kind, faults)
+        re = self._ends(part, le, kind, faults)
+        new = self._times("new_end", part, faults, needed=kind == RETRACT, null=None)
+        weights = self._weights(part, faults)
+        columns = [typed_column(self._payload(part, name, faults), name, t, faults) for name, t in self.schema]
+        ids = self._ids(part, kind, faults)
+        event = kind != CTI
+        control = [
+            pa.array(kind), ids, pa.array(le), _masked(re, ~event), _masked(new, kind != RETRACT),
+        ]  # fmt: skip
+        rows = pa.Table.from_arrays([*control, *columns], schema=PhysicalStream.arrow_schema(self.schema))
+        for index, why in sorted(faults.why.items()):
+            rejects.add(int(part.lines[index]), why, _raw(part.rows, index))
+        good = np.ones(len(kind), np.bool_)
+        good[list(faults.why)] = False
+        return PhysicalStream(self.schema, take(rows, np.repeat(np.arange(len(kind)), np.where(good, weights, 0))))
+
+    def _column(self, part: Part, role: str, faults: Faults) -> pa.Array | None:
+        name = self._roles.get(role)
+        return None if name is None else text_of(one_array(part.rows[name]), name, faults)
+
+    def _kinds(self, part: Part, faults: Faults) -> Kinds:
+        words = self._column(part, "kind", faults)
+        if words is None:
+            return np.full(part.rows.num_rows, INSERT, np.int8)
+        words = pc.utf8_lower(words.cast(pa.string()))
+        codes = pc.index_in(words, value_set=pa.array(KIND_WORDS))
+        faults.add(codes.is_null().to_numpy(zero_copy_only=False), 'the kind is not "insert", "retract" or "cti"')
+        kinds: Kinds = codes.fill_null(INSERT).to_numpy(zero_copy_only=False).astype(np.int8)
+        if "new_end" not in self._roles and np.any(kinds == RETRACT):
+            raise InputError(
+                "the file has retractions, but the mapping does not say where they end instead",
+                fix='name the column: ColumnMapping(…, new_end="…")',
+            )
+        return kinds
+
+    def _times(
+        self, role: str, part: Part, faults: Faults, *, needed: Flags | None = None, null: int | None = None
+    ) -> Ints:
+        column = self._column(part, role, faults)
+        if column is None:
+            return np.zeros(part.rows.num_rows, np.int64)
+        return ticks(column, self._roles[role], self._clock, faults, needed=needed, null=null)
+
+    def _starts(self, part: Part, kind: Kinds, faults: Faults) -> Ints:
+        if "cti" not in self._roles:
+            return self._times("start", part, faults)
+        starts = self._times("start", part, faults, needed=kind != CTI)
+        return np.where(kind == CTI, self._times("cti", part, faults, needed=kind == CTI), starts)
+
+    def _ends(self, part: Part, le: Ints, kind: Kinds, faults: Faults) -> Ints:
+        if "end" in self._roles:
+            null = None if self._own else FOREVER
+            return self._times("end", part, faults, needed=kind != CTI, null=null)
+        if "duration" in self._roles:
+            spans = self._spans(part, faults)
+        else:
+            span = 1 if self._mapping.duration is None else duration(self._mapping.duration, self._clock.unit)
+            spans = np.full(len(le), span)
+        too_far = np.where(spans > 0, le > FOREVER - spans, le < BEGINNING - spans)
+        faults.add(too_far & (kind != CTI), "the end lies outside ±2^62 ticks")
+        return np.where(too_far, FOREVER, le + np.where(too_far, 0, spans))
+
+    def _spans(self, part: Part, faults: Faults) -> Ints:
+        column = self._column(part, "duration", faults)
+        assert column is not None
+        spans = np.zeros(len(column), np.int64)
+        for index, value in enumerate(column.to_pylist()):
+            try:
+                spans[index] = duration(value, self._clock.unit)
+            except (PlanError, TypeError, AttributeError):
+                faults.put(index, f'the duration {value!r} in "{self._roles["duration"]}" cannot be read')
+        return spans
+
+    def _weights(self, part: Part, faults: Faults) -> Ints:
+        if self._weight is None:
+            return np.ones(part.rows.num_rows, np.int64)
+        array = typed_column(text_of(one_array(part.rows["w"]), "w", faults), "w", INT64, faults)
+        weights: Ints = array.fill_null(0).to_numpy(zero_copy_only=False)
+        faults.add(weights < 1, "the weight w is not a positive number of events")
+        return weights
+
+    def _ids(self, part: Part, kind: Kinds, faults: Faults) -> pa.Array:
+        made = pc.binary_join_element_wise("#", pa.array(part.lines).cast(pa.string()), "")
+        given = self._column(part, "id", faults)
+        if given is None:
+            faults.add(kind == RETRACT, "a retraction without an id")
+            ids = made
+        else:
+            given = given.cast(pa.string())
+            faults.add(given.is_null().to_numpy(zero_copy_only=False) & (kind == RETRACT), "a retraction without an id")
+            ids = pc.coalesce(given, made)
+        return pc.if_else(pa.array(kind == CTI), pa.scalar(None, pa.string()), ids)
+
+    def _payload(self, part: Part, name: str, faults: Faults) -> pa.Array:
+        array = text_of(one_array(part.rows[self._columns[name]]), name, faults)
+        if pa.types.is_timestamp(array.type) and array.type.tz is None and self._clock.zone:
+            return pc.assume_timezone(array, self._clock.zone, ambiguous="earliest", nonexistent="earliest")
+        return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def _is_text(field: pa.Field) -> bool:
+    return bool(pa.types.is_binary(field.type))
+
+
+def _masked(values: Ints, absent: Flags) -> pa.Array:
+    return pa.array(values, mask=absent)
+
+
+def _raw(rows: pa.Table, index: int) -> dict[str, object]:
+    """A row as it stands in the file, for the rejects."""
+    values = rows.slice(index, 1).to_pylist()[0]
+    return {
+        name: v.decode("utf-8", "backslashreplace") if isinstance(v, bytes) else _plain(v) for name, v in values.items()
+    }
+
+
+def _plain(value: object) -> object:
+    value = write_value(value)
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def columns_of(names: Sequence[str]) -> None:
+    """Refuse a file with two columns of one name."""
+    for name in names:
+        if list(names).count(name) > 1:
+            raise InputError(
+                f'the file has two columns called "{name}"', fix="rename one of them", name="duplicate_column"
+            )

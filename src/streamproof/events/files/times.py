@@ -1,0 +1,143 @@
+"""Columns of times as ticks, whatever they are written as."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamproof.errors import InputError
+from streamproof.events.files.rejects import Faults
+from streamproof.events.notation import show_value
+from streamproof.events.order import Flags, Ints, ints
+from streamproof.events.time import BEGINNING, FOREVER, TICKS_PER_SECOND, Unit, read_tick, to_tick
+
+_NUMBER: Final = re.compile(r"[+-]?\d+")
+
+
+class Clock(NamedTuple):
+    """How the times of a file are meant."""
+
+    unit: Unit | None
+    zone: str | None = None  # of times that say none
+    numbers: bool = True  # plain numbers are ticks
+
+
+def looks_numeric(array: pa.Array) -> bool:
+    """Whether times are plain numbers: by type, or by the first text.
+
+    >>> looks_numeric(pa.array([None, "17"])), looks_numeric(pa.array(["2024-05-01T00:00:00Z"]))
+    (True, False)
+    """
+    if not pa.types.is_string(array.type):
+        return not pa.types.is_temporal(array.type)
+    known = array.drop_null()
+    return not len(known) or known[0].as_py() in ("inf", "-inf") or bool(_NUMBER.fullmatch(known[0].as_py().strip()))
+
+
+def ticks(
+    array: pa.Array, name: str, clock: Clock, faults: Faults, *, needed: Flags | None = None, null: int | None = None
+) -> Ints:
+    """The times of a column as ticks. Rows without one are faults, unless ``null`` says what null means.
+
+    >>> faults = Faults()
+    >>> ticks(pa.array(["1970-01-01T00:00:01Z", None]), "time", Clock("ms", numbers=False), faults).tolist()[0]
+    1000
+    >>> faults.why
+    {1: 'the time in "time" is missing'}
+    """
+    needed = np.ones(len(array), np.bool_) if needed is None else needed
+    absent: Flags = array.is_null().to_numpy(zero_copy_only=False)
+    if null is None:
+        faults.add(absent & needed, f'the time in "{name}" is missing')
+    values = _values(array, name, clock, faults, needed & ~absent)
+    if null is not None:
+        values = np.where(absent, null, values)
+    faults.add(needed & ((values < BEGINNING) | (values > FOREVER)), f'the time in "{name}" lies outside ±2^62 ticks')
+    return values
+
+
+def _values(array: pa.Array, name: str, clock: Clock, faults: Faults, wanted: Flags) -> Ints:
+    kind = array.type
+    if pa.types.is_integer(kind) and clock.numbers:
+        return ints(array.cast(pa.int64()))
+    if pa.types.is_timestamp(kind) and (kind.tz or clock.zone):
+        zoned = array if kind.tz else _assumed(array, clock)
+        return _rescaled(ints(zoned.cast(pa.int64())), kind.unit, clock)
+    fast = _from_text(array, clock) if pa.types.is_string(kind) else None
+    return fast if fast is not None else _one_by_one(array, name, clock, faults, wanted)
+
+
+def _assumed(array: pa.Array, clock: Clock) -> pa.Array:
+    return pc.assume_timezone(array, clock.zone, ambiguous="earliest", nonexistent="earliest")
+
+
+def _rescaled(values: Ints, unit: Unit, clock: Clock) -> Ints:
+    """Ticks of one unit in another; finer parts are cut off."""
+    have, want = TICKS_PER_SECOND[unit], TICKS_PER_SECOND[clock.unit or "us"]
+    if want <= have:
+        return values // (have // want)
+    factor = want // have
+    too_far = np.abs(values) > FOREVER // factor
+    return np.where(too_far, np.sign(values) * (FOREVER + 1), values * np.where(too_far, 1, factor))
+
+
+def _from_text(array: pa.Array, clock: Clock) -> Ints | None:
+    """All texts at once, if they are all of one kind."""
+    try:
+        if clock.numbers:
+            array = pc.replace_with_mask(array, pc.fill_null(pc.equal(array, "inf"), False), pa.scalar(str(FOREVER)))
+            array = pc.replace_with_mask(array, pc.fill_null(pc.equal(array, "-inf"), False), pa.scalar(str(BEGINNING)))
+            return ints(array.cast(pa.int64()))
+        unit = clock.unit or "us"
+        zoned = array.cast(pa.timestamp(unit, None if clock.zone else "UTC"))
+        return ints((_assumed(zoned, clock) if clock.zone else zoned).cast(pa.int64()))
+    except pa.ArrowInvalid:
+        return None
+
+
+def _one_by_one(array: pa.Array, name: str, clock: Clock, faults: Faults, wanted: Flags) -> Ints:
+    values = np.zeros(len(array), np.int64)
+    items = array.to_pylist()
+    for index in np.flatnonzero(wanted).tolist():
+        try:
+            values[index] = tick_of(items[index], clock)
+        except (InputError, OverflowError, ValueError) as error:
+            what = error.what if isinstance(error, InputError) else f"{show_value(items[index])} is not a time"
+            faults.put(index, f'column "{name}": {what}')
+    return values
+
+
+def tick_of(value: object, clock: Clock) -> int:
+    """One time as a tick.
+
+    >>> tick_of("1970-01-01T01:00:00+01:00", Clock("s", numbers=False)), tick_of("inf", Clock(None)) == FOREVER
+    (0, True)
+    """
+    if value in ("inf", "-inf"):
+        return read_tick(value)
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not clock.numbers:
+            raise InputError(f"the number {value} among instants needs a unit")
+        return read_tick(value)
+    return to_tick(_moment(value, clock), clock.unit or "us")
+
+
+def _moment(value: object, clock: Clock) -> datetime:
+    moment = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+    if not isinstance(moment, datetime):
+        moment = datetime.fromisoformat(str(moment))  # a date
+    if moment.tzinfo is not None:
+        return moment
+    if clock.zone is None:
+        raise InputError(f"the time {show_value(value)} has no zone")
+    return moment.replace(tzinfo=UTC if clock.zone == "UTC" else ZoneInfo(clock.zone))

@@ -1,0 +1,101 @@
+"""Writing streams and histories: all or nothing, and never over a file that you did not say may go."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pv
+import pyarrow.parquet as pq
+
+from streamproof.errors import InputError
+from streamproof.events.files.metadata import with_metadata
+from streamproof.events.history import History
+from streamproof.events.schema import RESERVED
+from streamproof.events.stream import KIND_WORDS, PhysicalStream, column_name
+from streamproof.events.time import BEGINNING, FOREVER
+
+
+@contextmanager
+def replacing(path: Path, *, overwrite: bool) -> Iterator[Path]:
+    """A path to write to; at the end it becomes ``path`` in one step, or nothing happened."""
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} exists", at=str(path), fix="choose another path, or say overwrite=True (--overwrite)")
+    if path.is_dir() or not path.parent.is_dir():
+        what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
+        raise InputError(f"{path} {what}", at=str(path), fix="give the path of a file in an existing folder")
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def table_of(content: PhysicalStream | History) -> pa.Table:
+    """The rows as a flat table: le, re, w and the payload of a history, or the control columns and the payload."""
+    if isinstance(content, History):
+        names = [*RESERVED, *(column_name(name) for name in content.schema.names)]
+        rows = content.rows.rename_columns(names)
+        return rows if np.any(content.rows["w"].to_numpy() != 1) else rows.drop_columns("w")
+    words = pa.array(KIND_WORDS).take(pa.array(content.kinds))
+    return content.rows.set_column(0, "kind", words)
+
+
+def write_jsonl(content: PhysicalStream | History, path: Path) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(content.json_lines())
+
+
+def write_csv(content: PhysicalStream | History, path: Path) -> None:
+    table = table_of(content)
+    for index, field in enumerate(table.schema):
+        column = table.column(index)
+        if field.name in ("le", "re", "re_new"):
+            table = table.set_column(index, field.name, _times_in_text(column))
+        elif pa.types.is_null(field.type):
+            table = table.set_column(index, field.name, column.cast(pa.string()))
+    pv.write_csv(table, path)
+
+
+def _times_in_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Numbers, unless an infinity needs a word."""
+    if not pc.any(pc.or_(pc.equal(column, FOREVER), pc.equal(column, BEGINNING))).as_py():
+        return column
+    text = column.cast(pa.string())
+    text = pc.if_else(pc.equal(column, FOREVER), "inf", text)
+    return pc.if_else(pc.equal(column, BEGINNING), "-inf", text)
+
+
+def write_parquet(content: PhysicalStream | History, path: Path) -> None:
+    pq.write_table(with_metadata(table_of(content), content.schema), path)
+
+
+def write_ipc(content: PhysicalStream | History, path: Path) -> None:
+    table = with_metadata(table_of(content), content.schema)
+    with pa.ipc.new_file(str(path), table.schema) as file:
+        file.write_table(table, max_chunksize=1 << 16)
+
+
+WRITERS: Final[dict[str, Callable[[PhysicalStream | History, Path], None]]] = {
+    "jsonl": write_jsonl,
+    "csv": write_csv,
+    "parquet": write_parquet,
+    "ipc": write_ipc,
+}

@@ -1,0 +1,217 @@
+"""Small streams and histories as a picture in text: lifetimes as bars on one time axis.
+
+>>> from streamproof.events.event import Cti, Insert, Retract
+>>> print(marbles([
+...     Insert("a", 1, 6, {"v": 1}), Insert("b", 3, FOREVER, {"v": 2}), Cti(5), Retract("b", 3, FOREVER, 9, {"v": 2}),
+... ], width=48))
+a v=1     ├───────────────────┤
+b v=2             ├──────────────────────────▶
+CTI                       ╵5
+b v=2 → 9         ├───────────────────────┤╌╌▶
+          1       3       5   6           9
+
+A dotted part is what a retraction takes away. ``ascii=True`` uses plain characters only.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from streamproof.events.event import Cti, Event, Insert, Retract
+from streamproof.events.history import History
+from streamproof.events.notation import show_payload
+from streamproof.events.stream import PhysicalStream
+from streamproof.events.time import BEGINNING, FOREVER, show_tick
+
+
+class Ink(NamedTuple):
+    """The characters of a picture."""
+
+    start: str
+    line: str
+    end: str
+    gone: str  # what a retraction takes away
+    old_end: str
+    never: str  # the start of an event that is fully retracted
+    forever: str
+    ever: str
+    mark: str
+    dots: str
+    times: str
+    arrow: str
+    infinity: str
+
+
+UNICODE: Final = Ink("├", "─", "┤", "╌", "┆", "╳", "▶", "◀", "╵", "…", "×", "→", "∞")
+ASCII: Final = Ink("[", "-", ")", ".", "|", "x", ">", "<", "^", "...", "x", "->", "inf")
+_LABEL: Final = 32
+_PER_TICK: Final = 4
+
+
+class _Bar(NamedTuple):
+    """One line of the picture."""
+
+    label: str
+    le: int
+    re: int
+    old: int | None = None  # the end before a retraction
+    cti: bool = False
+
+
+def marbles(
+    content: PhysicalStream | History | Iterable[Event],
+    *,
+    width: int = 80,
+    rows: int = 20,
+    ascii: bool = False,  # noqa: A002  # the word users know
+) -> str:
+    """A picture of at most ``rows`` events, at most ``width`` wide; always the same for the same events.
+
+    >>> from streamproof.events.schema import Schema
+    >>> twice = History.from_rows(Schema(), [(1, 3, {}), (1, 3, {}), (2, 4, {})])
+    >>> print(marbles(twice, ascii=True, width=40))
+    x2 [-------)
+           [-------)
+       1   2   3   4
+    """
+    ink = ASCII if ascii else UNICODE
+    bars, more = _bars(content, rows, ink)
+    if not bars:
+        return "(no events)"
+    labels = [_cut(_plain(bar.label) if ascii else bar.label, min(_LABEL, width // 2), ink) for bar in bars]
+    margin = max(map(_wide, labels)) + 1
+    axis = _Axis(bars, max(8, width - margin), ink)
+    lines = [label + " " * (margin - _wide(label)) + axis.draw(bar) for label, bar in zip(labels, bars, strict=True)]
+    lines.append(" " * margin + axis.labels())
+    if more:
+        lines.append(f"{ink.dots} {more} more")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+class _Axis:
+    """Where times stand: to scale if all of them can be told apart so, else in order."""
+
+    def __init__(self, bars: list[_Bar], width: int, ink: Ink) -> None:
+        self._ink = ink
+        self._width = width
+        ends = [t for bar in bars for t in (bar.le, bar.re, bar.old) if t is not None]
+        self._times = sorted({t for t in ends if BEGINNING < t < FOREVER}) or [0]
+        self._first = 1 if min(ends) <= BEGINNING else 0  # room for the arrow to the left
+        room = width - self._first - 4
+        self._places = _to_scale(self._times, room) or _in_order(self._times, room)
+        self._last = self._first + max(self._places.values()) + (3 if max(ends) >= FOREVER else 0)
+
+    def place(self, t: int) -> int:
+        if t >= FOREVER:
+            return self._last
+        return 0 if t <= BEGINNING else self._first + self._places[t]
+
+    def draw(self, bar: _Bar) -> str:
+        if bar.cti:
+            return self._mark(self.place(bar.le), _time(bar.le, self._ink))
+        cells = [" "] * (self._last + 1)
+        kept = bar.re > bar.le
+        if bar.old is not None and bar.old > bar.re:
+            self._fill(cells, bar.re if kept else bar.le, bar.old, self._ink.gone, self._ink.old_end)
+        if not kept:
+            cells[self.place(bar.le)] = self._ink.never
+            return "".join(cells)
+        self._fill(cells, bar.le, bar.re, self._ink.line, self._ink.end)
+        if bar.old is not None and bar.le < bar.old < bar.re:
+            cells[self.place(bar.old)] = self._ink.old_end
+        cells[self.place(bar.le)] = self._ink.ever if bar.le <= BEGINNING else self._ink.start
+        return "".join(cells)
+
+    def _mark(self, place: int, text: str) -> str:
+        """A CTI with its time beside it, on the side where there is room."""
+        if place + 1 + len(text) <= self._width:
+            return " " * place + self._ink.mark + text
+        return " " * (place - len(text)) + text[-place:] + self._ink.mark if place else self._ink.mark
+
+    def _fill(self, cells: list[str], start: int, end: int, line: str, last: str) -> None:
+        left, right = self.place(start), self.place(end)
+        cells[left:right] = line * (right - left)
+        cells[right] = self._ink.forever if end >= FOREVER else last
+
+    def labels(self) -> str:
+        """The times under the bars, as far as they have room."""
+        text = ""
+        for t in self._times:
+            place = self.place(t)
+            if (not text or place > len(text)) and place + len(str(t)) <= self._width:
+                text = text.ljust(place) + str(t)
+        return text
+
+
+def _to_scale(times: list[int], room: int) -> dict[int, int] | None:
+    """Places in proportion to time, if no two times fall together."""
+    span = times[-1] - times[0]
+    if span == 0:
+        return {times[0]: 0}
+    per_tick = min(_PER_TICK, room // span)
+    if per_tick:
+        return {t: (t - times[0]) * per_tick for t in times}
+    places = {t: (t - times[0]) * (room - 1) // span for t in times}
+    return places if len(set(places.values())) == len(times) else None
+
+
+def _in_order(times: list[int], room: int) -> dict[int, int]:
+    """Places at equal distances; together where there are too many."""
+    count = max(1, len(times) - 1)
+    step = min(2 * _PER_TICK, room // count)
+    return {t: rank * step if step else rank * (room - 1) // count for rank, t in enumerate(times)}
+
+
+def _bars(content: PhysicalStream | History | Iterable[Event], rows: int, ink: Ink) -> tuple[list[_Bar], int]:
+    """The first lines, and how many more there are."""
+    if isinstance(content, History):
+        shown = content.rows.slice(0, rows).to_pylist()
+        return [_counted(row, ink) for row in shown], content.rows.num_rows - len(shown)
+    events = content.slice(0, rows).to_events() if isinstance(content, PhysicalStream) else list(content)
+    total = len(content) if isinstance(content, PhysicalStream) else len(events)
+    return [_bar(event, ink) for event in events[:rows]], max(0, total - rows)
+
+
+def _counted(row: dict[str, int], ink: Ink) -> _Bar:
+    le, re, w = row.pop("le"), row.pop("re"), row.pop("w")
+    words = ([f"{ink.times}{w}"] if w != 1 else []) + ([show_payload(row)] if row else [])
+    return _Bar(" ".join(words), le, re)
+
+
+def _bar(event: Event, ink: Ink) -> _Bar:
+    if isinstance(event, Cti):
+        return _Bar("CTI", event.t, event.t, cti=True)
+    name = event.id if event.id.isprintable() else repr(event.id)
+    label = f"{name} {show_payload(event.payload)}" if event.payload else name
+    if isinstance(event, Insert):
+        return _Bar(label, event.le, event.re)
+    return _Bar(f"{label} {ink.arrow} {_change(event, ink)}", event.le, max(event.re_new, event.le), event.re)
+
+
+def _change(event: Retract, ink: Ink) -> str:
+    return "never" if event.re_new <= event.le else _time(event.re_new, ink)
+
+
+def _time(t: int, ink: Ink) -> str:
+    if t >= FOREVER:
+        return ink.infinity
+    return f"-{ink.infinity}" if t <= BEGINNING else str(show_tick(t))
+
+
+def _wide(text: str) -> int:
+    """How many cells a terminal needs for the text."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _cut(text: str, most: int, ink: Ink) -> str:
+    if _wide(text) <= most:
+        return text
+    while _wide(text) > most - len(ink.dots):
+        text = text[:-1]
+    return text + ink.dots
+
+
+def _plain(text: str) -> str:
+    return text.encode("ascii", "backslashreplace").decode()

@@ -1,0 +1,78 @@
+"""What a kernel is: one node, run incrementally. No threads, no clock, no I/O, and no memory but its own.
+
+A kernel gets deltas on its ports and answers each with a delta. The frontier travels in the delta: after it, no change
+of history before it will come. State is bounded by what is live; `inspect` shows it, `snapshot` writes it down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from streamproof.kernels.cells import Ints, Strings
+from streamproof.kernels.delta import Delta
+from streamproof.plan.limits import Limits
+from streamproof.plan.modules import Registry
+
+Emission: TypeAlias = Literal["speculative", "eager", "final"]
+State: TypeAlias = "dict[str, npt.NDArray[np.int64] | int | None]"
+"""What a snapshot holds: int64 arrays and numbers by name; nothing that would need code to be read back."""
+
+
+@dataclass(slots=True)
+class Context:
+    """What the kernels of one running query share."""
+
+    registry: Registry
+    limits: Limits = field(default_factory=Limits)
+    emission: Emission = "speculative"
+    horizon: int | None = None
+    strings: Strings = field(default_factory=Strings)
+
+
+class Kernel(Protocol):
+    """One node, run incrementally."""
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        """The change of the output that a change of one input makes."""
+        ...
+
+    def snapshot(self) -> State:
+        """The whole state; `restore` of it into a new kernel goes on to the same output."""
+        ...
+
+    def restore(self, state: State) -> None: ...
+
+    def live_strings(self) -> Ints:
+        """The numbers of all strings in the state."""
+        ...
+
+    def live_groups(self) -> Ints:
+        """The numbers of all groups in the state."""
+        ...
+
+    def live_rows(self) -> int:
+        """How many rows the state holds: what cleanup must bound."""
+        ...
+
+
+class Stateless:
+    """The part of the protocol that a kernel without state has."""
+
+    def snapshot(self) -> State:
+        return {}
+
+    def restore(self, state: State) -> None:
+        assert not state, "a stateless kernel has nothing to restore"
+
+    def live_strings(self) -> Ints:
+        return np.empty(0, np.int64)
+
+    def live_groups(self) -> Ints:
+        return np.empty(0, np.int64)
+
+    def live_rows(self) -> int:
+        return 0

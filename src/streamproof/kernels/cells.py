@@ -1,0 +1,240 @@
+"""Payloads as int64 cells: the one shape in which kernels hold, compare, hash and sort them.
+
+Every column takes one cell (a decimal two), and a last cell holds the null bits. Floats are stored canonically (one NaN,
+no −0.0), strings as numbers that `Strings` hands out, so two payloads are equal exactly when their cells are.
+
+>>> from streamproof.events.schema import Schema
+>>> layout, strings = Layout.of(Schema.of({"k": "string", "v": "float64"})), Strings()
+>>> cells = layout.encode([pa.array(["a", None]), pa.array([-0.0, 2.5])], strings)
+>>> cells.shape, cells[1, -1]
+((2, 3), np.int64(1))
+>>> [column.to_pylist() for column in layout.decode(cells, strings)]
+[['a', None], [0.0, 2.5]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamproof.errors import PlanError
+from streamproof.events.schema import Schema, Type
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Cells: TypeAlias = npt.NDArray[np.int64]  # rows × width
+MAX_COLUMNS: Final = 62
+FEW_STRINGS: Final = 4096
+NAN_BITS: Final = np.int64(0x7FF8000000000000)
+
+
+class Strings:
+    """Numbers for strings. Numbers of strings that nobody holds any more are handed out again."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+        self._texts: list[str | None] = []  # by number; None where free
+        self._free: list[int] = []
+        self._shown: pa.Array | None = None  # the texts in Arrow, until they change
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def encode(self, column: pa.Array) -> Ints:
+        """The numbers of a column of strings; one look-up per different string."""
+        encoded = column.dictionary_encode()
+        codes = np.fromiter((self._code(text) for text in encoded.dictionary.to_pylist()), np.int64)
+        indices = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        return codes[indices] if len(codes) else np.zeros(len(column), np.int64)
+
+    def _code(self, text: str) -> int:
+        code = self._codes.get(text)
+        if code is None:
+            if self._free:
+                code = self._free.pop()
+                self._texts[code] = text
+            else:
+                code = len(self._texts)
+                self._texts.append(text)
+            self._codes[text] = code
+            self._shown = None
+        return code
+
+    def decode(self, codes: Ints, mask: npt.NDArray[np.bool_]) -> pa.Array:
+        """The strings of numbers; masked ones are null."""
+        if len(self._texts) <= FEW_STRINGS + 2 * len(codes):
+            if self._shown is None:
+                self._shown = pa.array(self._texts, pa.string())
+            return self._shown.take(pa.array(codes, mask=mask if mask.any() else None))
+        used, inverse = np.unique(np.where(mask, -1, codes), return_inverse=True)
+        texts = pa.array([None if code < 0 else self._texts[code] for code in used.tolist()], pa.string())
+        return texts.take(pa.array(inverse))
+
+    def keep_only(self, live: Ints) -> None:
+        """Forget every string whose number is not in ``live``."""
+        kept = set(np.unique(live).tolist())
+        for text, code in list(self._codes.items()):
+            if code not in kept:
+                del self._codes[text]
+                self._texts[code] = None
+                self._free.append(code)
+        self._shown = None
+
+    def order(self, codes: Ints) -> Ints:
+        """For each number the rank of its string by code point, so that ranks sort as the strings do."""
+        used, inverse = np.unique(codes, return_inverse=True)
+        texts = [self._texts[code] or "" if 0 <= code < len(self._texts) else "" for code in used.tolist()]
+        ranks = np.empty(len(used), np.int64)
+        ranks[sorted(range(len(used)), key=texts.__getitem__)] = np.arange(len(used))
+        return ranks[inverse]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which cells hold which column."""
+
+    columns: tuple[tuple[Type, int], ...]  # type and first cell
+    width: int  # cells in all, the null bits included
+
+    @staticmethod
+    def of(columns: Schema | Iterable[Type]) -> Layout:
+        types = [kind for _, kind in columns] if isinstance(columns, Schema) else list(columns)
+        if len(types) > MAX_COLUMNS:
+            raise PlanError(
+                f"{len(types)} payload columns; at most {MAX_COLUMNS} are supported here",
+                fix="select the columns that the query needs",
+                name="limit_exceeded",
+            )
+        placed, cell = [], 0
+        for kind in types:
+            placed.append((kind, cell))
+            cell += 2 if kind.kind == "decimal" else 1
+        return Layout(tuple(placed), cell + 1)
+
+    def encode(self, columns: Sequence[pa.Array], strings: Strings) -> Cells:
+        """The cells of equally long columns."""
+        rows = len(columns[0]) if columns else 0
+        cells = np.zeros((rows, self.width), np.int64)
+        for bit, ((kind, cell), column) in enumerate(zip(self.columns, columns, strict=True)):
+            if column.null_count:
+                cells[:, -1] |= column.is_null().to_numpy(zero_copy_only=False).astype(np.int64) << bit
+            _encode(kind, column, strings, cells, cell)
+        return cells
+
+    def decode(self, cells: Cells, strings: Strings) -> list[pa.Array]:
+        """The columns of cells: the inverse of `encode`."""
+        return [self.column(cells, n, strings) for n in range(len(self.columns))]
+
+    def column(self, cells: Cells, number: int, strings: Strings) -> pa.Array:
+        """One column of cells."""
+        return self.read(lambda cell: np.ascontiguousarray(cells[:, cell]), number, strings)
+
+    def read(self, cell_of: Callable[[int], Ints], number: int, strings: Strings) -> pa.Array:
+        """One column, from a function that gives the values of a cell: only what the column needs is asked for."""
+        kind, cell = self.columns[number]
+        mask = (cell_of(self.width - 1) >> number & 1).astype(np.bool_)
+        halves = cell_of(cell + 1) if kind.kind == "decimal" else None
+        return _decode(kind, cell_of(cell), halves, mask, strings)
+
+    def nulls(self, cells: Cells, number: int) -> npt.NDArray[np.bool_]:
+        """Which rows hold null in a column."""
+        return (cells[:, -1] >> number & 1).astype(np.bool_)
+
+    def string_codes(self, cells: Cells) -> Ints:
+        """Every string number that these cells hold, null ones excepted."""
+        parts = [
+            cells[~self.nulls(cells, n), cell] for n, (kind, cell) in enumerate(self.columns) if kind.kind == "string"
+        ]
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+    def order_keys(self, cells: Cells, strings: Strings) -> list[npt.NDArray[np.generic]]:
+        """Arrays that sort as the payload does, column by column: nulls last, NaN above numbers, strings by code point."""
+        keys: list[npt.NDArray[np.generic]] = []
+        for n, (kind, cell) in enumerate(self.columns):
+            keys.append(self.nulls(cells, n))
+            keys.extend(_order(kind, cells, cell, strings))
+        return keys
+
+
+def _encode(kind: Type, column: pa.Array, strings: Strings, cells: Cells, cell: int) -> None:
+    match kind.kind:
+        case "null":
+            return
+        case "string":
+            cells[:, cell] = strings.encode(column)
+        case "decimal":
+            _encode_decimal(column, cells, cell)
+        case "float64":
+            cells[:, cell] = float_bits(column.fill_null(0.0).to_numpy(zero_copy_only=False))
+        case "bool":
+            cells[:, cell] = column.fill_null(False).to_numpy(zero_copy_only=False)
+        case "date":
+            cells[:, cell] = column.cast(pa.int32()).fill_null(0).to_numpy(zero_copy_only=False)
+        case _:
+            cells[:, cell] = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    if kind.kind == "string" and column.null_count:
+        cells[column.is_null().to_numpy(zero_copy_only=False), cell] = 0
+
+
+def _encode_decimal(column: pa.Array, cells: Cells, cell: int) -> None:
+    halves = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, 2)[column.offset : column.offset + len(column)]
+    cells[:, cell : cell + 2] = halves
+    if column.null_count:
+        cells[column.is_null().to_numpy(zero_copy_only=False), cell : cell + 2] = 0
+
+
+def float_bits(values: npt.NDArray[np.float64]) -> Ints:
+    """Floats as their bits, with one NaN and one zero.
+
+    >>> float_bits(np.array([0.0, -0.0])).tolist()
+    [0, 0]
+    """
+    canonical = np.where(np.isnan(values), np.nan, values + 0.0)
+    bits = np.ascontiguousarray(canonical).view(np.int64)
+    return np.where(np.isnan(values), NAN_BITS, bits)
+
+
+def _decode(
+    kind: Type, values: Ints, high: Ints | None, mask: npt.NDArray[np.bool_], strings: Strings
+) -> pa.Array:
+    """The values of a column; ``high`` is the other half of decimals."""
+    nulls = mask if mask.any() else None
+    match kind.kind:
+        case "null":
+            return pa.nulls(len(values))
+        case "string":
+            return strings.decode(values, mask)
+        case "decimal":
+            assert high is not None
+            return _decode_decimal(kind, np.column_stack([values, high]), mask)
+        case "float64":
+            return pa.array(values.view(np.float64), mask=nulls)
+        case "bool":
+            return pa.array(values.astype(np.bool_), mask=nulls)
+        case "date":
+            return pa.array(values.astype(np.int32), pa.int32(), mask=nulls).cast(pa.date32())
+        case "timestamp":
+            return pa.array(values, mask=nulls).cast(kind.arrow)
+    return pa.array(values, mask=nulls)
+
+
+def _decode_decimal(kind: Type, halves: Cells, mask: npt.NDArray[np.bool_]) -> pa.Array:
+    present = pc.invert(pa.array(mask))
+    bitmap = present.buffers()[1] if mask.any() else None
+    return pa.Array.from_buffers(kind.arrow, len(halves), [bitmap, pa.py_buffer(halves)])
+
+
+def _order(kind: Type, cells: Cells, cell: int, strings: Strings) -> list[npt.NDArray[np.generic]]:
+    match kind.kind:
+        case "string":
+            return [strings.order(cells[:, cell])]
+        case "decimal":  # the high half decides, the low half counts without sign
+            return [cells[:, cell + 1], cells[:, cell].view(np.uint64)]
+        case "float64":
+            return [np.ascontiguousarray(cells[:, cell]).view(np.float64)]  # numpy sorts NaN last
+    return [cells[:, cell]]

@@ -1,0 +1,107 @@
+"""What flows between kernels: signed rows in columns, each with the number of its group, and the frontier.
+
+>>> from streamproof.events.schema import Schema
+>>> batch = Batch.from_rows(Schema.of({"v": "int64"}), [(1, 5, 1, {"v": 7})], frontier=3)
+>>> delta = Delta.from_batch(batch)
+>>> len(delta), delta.frontier, delta.to_batch(batch.schema).rows.to_pylist()
+(1, 3, [{'le': 1, 're': 5, 'w': 1, 'v': 7}])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from numba import njit
+
+from streamproof.events.batch import Batch
+from streamproof.events.schema import Schema
+from streamproof.events.time import BEGINNING
+from streamproof.kernels.cells import Ints, Layout, Strings
+from streamproof.kernels.interning import Interner
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Delta:
+    """Signed rows with group numbers. Outside of every group_apply the group is 0."""
+
+    group: Ints
+    le: Ints
+    re: Ints
+    w: Ints
+    columns: tuple[pa.Array, ...]
+    frontier: int = BEGINNING
+
+    def __len__(self) -> int:
+        return len(self.le)
+
+    @staticmethod
+    def empty(schema: Schema, *, frontier: int = BEGINNING) -> Delta:
+        none = np.empty(0, np.int64)
+        return Delta(none, none, none, none, tuple(pa.array([], kind.arrow) for _, kind in schema), frontier)
+
+    @staticmethod
+    def from_batch(batch: Batch) -> Delta:
+        """The rows of a batch, in group 0."""
+        le, re, w = (one_chunk(batch.rows.column(n)).to_numpy(zero_copy_only=False) for n in range(3))
+        columns = tuple(one_chunk(column) for column in batch.rows.columns[3:])
+        return Delta(np.zeros(len(le), np.int64), le, re, w, columns, batch.frontier)
+
+    def to_batch(self, schema: Schema) -> Batch:
+        """The rows as a batch; groups are gone by then."""
+        arrays = [pa.array(self.le), pa.array(self.re), pa.array(self.w), *self.columns]
+        return Batch(schema, pa.Table.from_arrays(arrays, schema=schema.arrow_rows), self.frontier)
+
+    def take(self, rows: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Delta:
+        """The rows at these positions, or where a mask is true."""
+        at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        picked = pa.array(at)
+        columns = tuple(column.take(picked) for column in self.columns)
+        return replace(self, group=self.group[at], le=self.le[at], re=self.re[at], w=self.w[at], columns=columns)
+
+    def at(self, frontier: int) -> Delta:
+        """The same rows with another frontier."""
+        return replace(self, frontier=frontier)
+
+
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    """A chunked column as one array, without a copy where it is one already."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def concat(deltas: Sequence[Delta], *, frontier: int) -> Delta:
+    """Rows of several deltas of one schema, one after the other."""
+    filled = [delta for delta in deltas if len(delta)] or list(deltas[:1])
+    if len(filled) == 1:
+        return filled[0].at(frontier)
+    numbers = (np.concatenate([getattr(d, name) for d in filled]) for name in ("group", "le", "re", "w"))
+    columns = tuple(pa.concat_arrays(parts) for parts in zip(*(d.columns for d in filled), strict=True))
+    return Delta(*numbers, columns, frontier)
+
+
+def consolidate(delta: Delta, layout: Layout, strings: Strings) -> Delta:
+    """Equal rows become one, and rows that cancel vanish. Law: the sum of the rows stays the same."""
+    if len(delta) < 2:
+        return delta.take(delta.w != 0) if len(delta) else delta
+    cells = layout.encode(delta.columns, strings) if delta.columns else np.zeros((len(delta), 1), np.int64)
+    identity = np.column_stack([delta.group, delta.le, delta.re, cells])
+    totals, firsts = _totals(Interner(identity.shape[1]).intern(identity), delta.w)
+    kept = totals != 0
+    return replace(delta.take(firsts[kept]), w=totals[kept])
+
+
+@njit(cache=True)
+def _totals(codes, w):  # type: ignore[no-untyped-def]
+    """Per number the sum of the weights, and the first row that has it; numbers count up from 0."""
+    count = codes.max() + 1
+    totals = np.zeros(count, np.int64)
+    firsts = np.full(count, -1, np.int64)
+    for row in range(len(codes)):
+        code = codes[row]
+        totals[code] += w[row]
+        if firsts[code] < 0:
+            firsts[code] = row
+    return totals, firsts

@@ -1,0 +1,91 @@
+"""Calls of user-defined functions: once per different row of arguments, then scattered back.
+
+>>> from streamproof.events.schema import INT64
+>>> from streamproof.plan.modules import udf
+>>> seen = []
+>>> twice = udf("twice", returns="int64")(lambda x: seen.append(x) or 2 * x)
+>>> call_module(twice, [pa.array([1, 2, 1, None])], 4, INT64).to_pylist(), seen
+([2, 4, 2, None], [1, 2])
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamproof.errors import RunError
+from streamproof.events.order import Ints
+from streamproof.events.schema import Type
+from streamproof.kernels.expressions.vectors import relabel
+from streamproof.plan.modules import Module
+
+
+def call_module(module: Module, args: Sequence[pa.Array], rows: int, to: Type) -> pa.Array:
+    """A function's values on ``rows`` rows. One that is not deterministic is called for every row."""
+    if module.properties.deterministic:
+        different, codes = distinct(args, rows)
+    else:
+        different, codes = list(args), np.arange(rows)
+    calls = zip(*(column.to_pylist() for column in different), strict=True) if args else [()] * (int(codes.max()) + 1)
+    answers = [_declared(module, each, module.apply(each), to) for each in calls]
+    return pc.take(pa.array(answers, to.arrow), pa.array(codes))
+
+
+def distinct(args: Sequence[pa.Array], rows: int) -> tuple[list[pa.Array], Ints]:
+    """The different rows in order of appearance, and for every row which of them it is."""
+    codes = np.zeros(rows, np.int64)
+    for column in args:
+        encoded = pc.dictionary_encode(_bits(column), null_encoding="encode")
+        pairs = codes * len(encoded.dictionary) + encoded.indices.to_numpy()
+        codes = pc.dictionary_encode(pa.array(pairs)).indices.to_numpy().astype(np.int64)
+    count = int(codes.max(initial=-1)) + 1
+    first = np.zeros(count, np.int64)
+    first[codes[::-1]] = np.arange(rows)[::-1]  # the earliest row is written last
+    return [pc.take(column, pa.array(first)) for column in args], codes
+
+
+def _bits(column: pa.Array) -> pa.Array:
+    """Floats as their bits: 0.0 and −0.0 are equal, but a function can tell them apart."""
+    return relabel(column, pa.int64()) if pa.types.is_floating(column.type) else column
+
+
+def _declared(module: Module, args: Sequence[Any], value: Any, to: Type) -> Any:
+    """An answer, if it is a value of the type that the module declares."""
+    try:
+        return None if value is None else pa.scalar(_of_type(value, to), to.arrow).as_py()
+    except (pa.ArrowException, ArithmeticError, TypeError, ValueError):
+        raise RunError(
+            f"{module} gave {value!r}, which is not of type {to}",
+            at=f"{module.name}{tuple(args)!r}",
+            fix=f"return a value of type {to} or None",
+            name="module_failed",
+        ) from None
+
+
+def _of_type(value: Any, to: Type) -> Any:
+    """The value as its type wants it, or TypeError; whole numbers are floats and decimals too, but truth is neither."""
+    match to.kind:
+        case "bool" if isinstance(value, bool | np.bool_):
+            return bool(value)
+        case _ if isinstance(value, bool | np.bool_):
+            raise TypeError
+        case "int64" if isinstance(value, numbers.Integral):
+            return int(value)
+        case "float64" if isinstance(value, numbers.Real):
+            return float(value)
+        case "decimal" if isinstance(value, Decimal | int):
+            return Decimal(value)
+        case "string" if isinstance(value, str):
+            return str(value)
+        case "date" if isinstance(value, date) and not isinstance(value, datetime):
+            return value
+        case "timestamp" if isinstance(value, datetime) and value.tzinfo is not None:
+            return value
+    raise TypeError

@@ -1,0 +1,89 @@
+"""group_apply: rows get the number of their group on the way in, and the group's key back on the way out.
+
+Between the two, every kernel works on all groups at once and keeps rows of different groups apart by their number. A
+group inside a group gets a number of its own for each pair of outer group and key. Numbers of groups that no kernel
+holds any more are handed out again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from streamproof.kernels.base import Context, State, Stateless
+from streamproof.kernels.cells import Ints, Layout
+from streamproof.kernels.delta import Delta
+from streamproof.kernels.interning import Interner
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed
+
+
+class Groups:
+    """The groups of one group_apply: outer group and key, by number."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        assert isinstance(typed.node, nodes.GroupApply)
+        schema = typed.inputs[0].schema
+        self.positions = [schema.names.index(name) for name in typed.node.key]  # of the key in the input's columns
+        self.layout = Layout.of(schema[name] for name in typed.node.key)
+        self.context = context
+        self.known = Interner(1 + self.layout.width)  # the outer group, then the key's cells
+        self._collect_at = 4096  # how many groups may be known before the dead ones are looked for
+
+    def number(self, delta: Delta) -> Ints:
+        """The group of every row."""
+        cells = self.layout.encode([delta.columns[n] for n in self.positions], self.context.strings)
+        return self.known.intern(np.column_stack([delta.group, cells]))
+
+    def keyed(self, delta: Delta) -> Delta:
+        """The rows in their outer groups, with the key's columns first."""
+        rows = self.known.rows(delta.group)
+        key = self.layout.decode(rows[:, 1:], self.context.strings)
+        return replace(delta, group=rows[:, 0].copy(), columns=(*key, *delta.columns))
+
+    def wants_collection(self) -> bool:
+        return len(self.known) >= self._collect_at
+
+    def collect(self, live: Ints) -> None:
+        """Forget the groups that no kernel holds."""
+        self.known.keep_only(live)
+        self._collect_at = max(4096, 2 * len(self.known))
+
+
+class EnterGroups(Stateless):
+    """Rows get the number of their group. The groups themselves are state, and live here."""
+
+    def __init__(self, groups: Groups) -> None:
+        self.groups = groups
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        return replace(delta, group=self.groups.number(delta))
+
+    def snapshot(self) -> State:
+        codes, rows = self.groups.known.export()
+        return {"codes": codes, "rows": rows}
+
+    def restore(self, state: State) -> None:
+        codes, rows = state["codes"], state["rows"]
+        assert isinstance(codes, np.ndarray) and isinstance(rows, np.ndarray)
+        self.groups.known = Interner.restore(self.groups.known.width, codes, rows)
+
+    def live_strings(self) -> Ints:
+        _, rows = self.groups.known.export()
+        return self.groups.layout.string_codes(rows[:, 1:])
+
+    def live_groups(self) -> Ints:
+        """The outer groups that inner groups belong to."""
+        _, rows = self.groups.known.export()
+        return rows[:, 0].copy()
+
+
+class LeaveGroups(Stateless):
+    """Rows get the key of their group back."""
+
+    def __init__(self, groups: Groups) -> None:
+        self.groups = groups
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        return self.groups.keyed(delta)

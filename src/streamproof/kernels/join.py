@@ -1,0 +1,132 @@
+"""join and followed_by: pairs of matching events, incrementally.
+
+Both are bilinear: the output is a sum over pairs of rows, and the weight of a pair is the product of both weights. So a
+change of one input meets the state of the other, and only then becomes state itself.
+
+Cleanup: a left event goes once ``re <= cR``, where cR is the right input's frontier, and the other way round. After cR
+the right input can only change history from cR on. A new right event does not reach back to such a left event. A
+changed one brings a −row and a +row with the same start and both ends at or after cR, in one delta; both meet a left
+event with ``re <= cR`` in the same interval, so their pairs with it cancel. The left event itself may still change if
+its own input lags behind, and its −row then finds nothing to take off: that row has the same end, so it is past the
+same frontier and goes as well.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamproof.events.time import BEGINNING
+from streamproof.kernels.base import Context, State
+from streamproof.kernels.cancelling import without_cancelling
+from streamproof.kernels.cells import Cells, Ints, Layout
+from streamproof.kernels.delta import Delta
+from streamproof.kernels.expressions import compile_expression
+from streamproof.kernels.pairs import (
+    SIDES,
+    Keys,
+    Pairs,
+    SideReader,
+    array,
+    names_read,
+    residual_of,
+    split,
+)
+from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W
+from streamproof.kernels.store import Found, Store
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed
+from streamproof.plan.expr import columns_of
+from streamproof.plan.typing import Scope
+
+
+class JoinKernel:
+    """Matching pairs over the intersection of their lifetimes; for followed_by, rights that start inside the left."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        node = typed.node
+        assert isinstance(node, nodes.Join) and node.select is not None
+        schemas = typed.inputs[0].schema, typed.inputs[1].schema
+        scope = Scope.two(*schemas, registry=context.registry)
+        condition = split(node.on, scope)
+        exprs = [expr for _, expr in node.select]
+        self.keys = Keys([pair.type for pair in condition.equalities], context)
+        left, right = (
+            SideReader(
+                side, schema, names_read([*exprs, condition.residual], side), condition, scope, self.keys
+            )
+            for side, schema in zip(SIDES, schemas, strict=True)
+        )
+        self.readers = left, right
+        self.stores = tuple(Store(reader.layout.width) for reader in self.readers)  # live events of each side
+        self.frontiers = [BEGINNING, BEGINNING]
+        self._follows = isinstance(node, nodes.FollowedBy)
+        self._residual = residual_of(condition, scope)
+        self._select = [compile_expression(expr, scope) for expr in exprs]
+        self._read = frozenset(column for expr in exprs for column in columns_of(expr))
+        self._output = Layout.of(typed.schema)
+        self._context = context
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        rows, _ = self.readers[port].read(delta)
+        pairs = Pairs(self.readers, port, rows, self._meet(port, rows)).where(self._residual)
+        output = self._result(pairs)
+        self.stores[port].put(rows)
+        self._advance(port, delta.frontier)
+        return without_cancelling(output, self._output, self._context.strings).at(min(self.frontiers))
+
+    def _meet(self, port: int, rows: Cells) -> Found:
+        """Which stored events of the other side the rows meet."""
+        key, le, re = (np.ascontiguousarray(rows[:, n]) for n in (KEY, LE, RE))
+        others = self.stores[1 - port]
+        if not self._follows:
+            return others.overlapping(key, le, re)
+        if port == 0:  # rights that start strictly inside
+            return others.overlapping(key, le, re, low=le + 1)
+        return others.overlapping(key, le, le)  # lefts that live on both sides of the start
+
+    def _result(self, pairs: Pairs) -> Delta:
+        le = np.maximum(pairs.cell(0, LE), pairs.cell(1, LE))  # for followed_by that is the right start
+        re = np.minimum(pairs.cell(0, RE), pairs.cell(1, RE))
+        w = pairs.cell(0, W) * pairs.cell(1, W)
+        columns = pairs.columns(self._read)
+        return Delta(self.keys.group(pairs.key), le, re, w, tuple(make(columns) for make in self._select))
+
+    def _advance(self, port: int, frontier: int) -> None:
+        if frontier > self.frontiers[port]:
+            self.frontiers[port] = frontier
+            self.stores[1 - port].drop(frontier + 1)
+        if self.keys.wants_collection():
+            self._collect()
+
+    def _collect(self) -> None:
+        for store in self.stores:
+            store.tidy()
+        self.keys.collect(np.union1d(*(store.keys() for store in self.stores)))
+
+    def snapshot(self) -> State:
+        self._collect()
+        left, right = (store.all_rows() for store in self.stores)
+        return {**self.keys.snapshot(), "left": left, "right": right, "frontiers": np.array(self.frontiers)}
+
+    def restore(self, state: State) -> None:
+        self.keys.restore(state)
+        self.frontiers = array(state, "frontiers").tolist()
+        for store, name in zip(self.stores, ("left", "right"), strict=True):
+            store.replace(array(state, name).copy())
+        for port in (0, 1):
+            self.stores[1 - port].drop(self.frontiers[port] + 1)
+
+    def live_strings(self) -> Ints:
+        self._collect()
+        parts = [
+            reader.layout.string_codes(store.all_rows()[:, PAYLOAD:])
+            for reader, store in zip(self.readers, self.stores, strict=True)
+        ]
+        return np.concatenate([self.keys.live_strings(), *parts])
+
+    def live_groups(self) -> Ints:
+        self._collect()
+        return self.keys.live_groups()
+
+    def live_rows(self) -> int:
+        return sum(len(store) for store in self.stores)

@@ -1,0 +1,139 @@
+"""stitch, coalesce and distinct: what becomes of the lifetimes of equal payloads, incrementally.
+
+Each group and payload is a key, and every key's output is a function of its lifetimes alone. A change concerns its keys
+only: their output is computed before and after, and the difference goes out.
+
+State. Up to the *base*, an instant at or before the frontier, starts are settled, and so are ends before it. Lifetimes
+with ``re < base`` go. What they leave behind for a lifetime that started before the base is its *origin*:
+
+- coalesce: where the run that reaches the base began; one per key, since all such lifetimes cover ``base − 1``;
+- distinct: the last boundary before the base; one per key, for the same reason;
+- stitch: where each chain that reaches the base began. Chains and lifetimes with one start pair up in order, the
+  earliest begun with the earliest end. Those with ends before the base had the earliest, so the others keep theirs;
+  when ends change, they pair up anew.
+
+The output changes only from the frontier c on, as the input does. A run, snapshot or chain that begins before c keeps
+its beginning; its end moves from one place at or after c to another.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.kernels import chains, covers
+from streamproof.kernels.base import Context, State
+from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.delta import Delta
+from streamproof.kernels.pairs import Keys, array, cells_of, number
+from streamproof.kernels.runs import KEY, LE, RE, W, merged, ordered
+from streamproof.kernels.store import Store
+from streamproof.plan.check import Typed
+
+
+class _LastingKernel:
+    """What the three have in common. ``_output`` gives the rows of some keys, ``_origins`` what to remember of all."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        self.keys = Keys([kind for _, kind in typed.schema], context)
+        self.live = Store(0)  # lifetimes by key
+        self.origins = Store(1)  # where what reaches the base began, by key (and start)
+        self.base = BEGINNING  # starts before it are settled
+        self.frontier = BEGINNING
+
+    def _output(self, rows: Cells, origins: Cells) -> Cells:
+        raise NotImplementedError
+
+    def _origins(self, rows: Cells, origins: Cells, base: int) -> Cells:
+        raise NotImplementedError
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        output = self._change(self._read(delta))
+        self.frontier = max(self.frontier, delta.frontier)
+        if self.live.wants_tidying() or self.keys.wants_collection():
+            self._settle()
+        return output.at(self.frontier)
+
+    def _read(self, delta: Delta) -> Cells:
+        cells = cells_of(self.keys.layout, delta.columns, len(delta), self.keys.context)
+        key = self.keys.number(delta.group, cells)
+        return ordered(key, delta.le, delta.re, delta.w, np.empty((len(delta), 0), np.int64))
+
+    def _change(self, rows: Cells) -> Delta:
+        touched = np.unique(rows[:, KEY])
+        old, origins = self.live.of_keys(touched), self.origins.of_keys(touched)
+        new = merged(old, rows, before=BEGINNING)
+        self.live.put(rows)
+        before, after = self._output(old, origins), self._output(new, origins)
+        before[:, W] *= -1
+        change = merged(before, after, before=BEGINNING)
+        key, le, re, w = (np.ascontiguousarray(change[:, n]) for n in (KEY, LE, RE, W))
+        return Delta(self.keys.group(key), le, re, w, self.keys.columns(key))
+
+    def _settle(self) -> None:
+        """Move the base up to the frontier, and forget what lies before it."""
+        if self.frontier > self.base:
+            origins = self._origins(self.live.all_rows(), self.origins.all_rows(), self.frontier)
+            self.live.drop(self.frontier if self.frontier < FOREVER else FOREVER + 1)  # at ∞ all is settled
+            self.origins.replace(origins if self.frontier < FOREVER else origins[:0])
+            self.base = self.frontier
+        self.live.tidy()
+        self.keys.collect(self.live.keys())
+
+    def snapshot(self) -> State:
+        self._settle()
+        return {
+            **self.keys.snapshot(),
+            "live": self.live.all_rows(),
+            "origins": self.origins.all_rows(),
+            "frontier": self.frontier,
+            "base": self.base,
+        }
+
+    def restore(self, state: State) -> None:
+        self.keys.restore(state)
+        self.live.replace(array(state, "live").copy())
+        self.origins.replace(array(state, "origins").copy())
+        self.frontier, self.base = number(state, "frontier"), number(state, "base")
+
+    def live_strings(self) -> Ints:
+        self._settle()
+        return self.keys.live_strings()
+
+    def live_groups(self) -> Ints:
+        self._settle()
+        return self.keys.live_groups()
+
+    def live_rows(self) -> int:
+        self._settle()
+        return len(self.live) + len(self.origins)
+
+
+class CoalesceKernel(_LastingKernel):
+    """Overlapping or touching lifetimes of equal payload merge: the maximal runs with at least one event."""
+
+    def _output(self, rows: Cells, origins: Cells) -> Cells:
+        return covers.runs(rows, origins, self.base)
+
+    def _origins(self, rows: Cells, origins: Cells, base: int) -> Cells:
+        return covers.run_origins(rows, origins, self.base, base)
+
+
+class DistinctKernel(_LastingKernel):
+    """Per payload each snapshot with at least one event, once."""
+
+    def _output(self, rows: Cells, origins: Cells) -> Cells:
+        return covers.snapshots(rows, origins, self.base)
+
+    def _origins(self, rows: Cells, origins: Cells, base: int) -> Cells:
+        return covers.last_boundaries(rows, origins, self.base, base)
+
+
+class StitchKernel(_LastingKernel):
+    """Touching lifetimes of equal payload become one; where several could go on, the earliest begun does."""
+
+    def _output(self, rows: Cells, origins: Cells) -> Cells:
+        return chains.stitched(rows, origins, self.base)
+
+    def _origins(self, rows: Cells, origins: Cells, base: int) -> Cells:
+        return chains.origins(rows, origins, self.base, base)

@@ -1,0 +1,247 @@
+"""Linear operators: a function of one row at a time, so no state, and retractions pass like everything else.
+
+where, select, shift, extend, to_point, point_at_end, chop, and alter_duration where it does not read re.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from streamproof.errors import RunError
+from streamproof.events.time import BEGINNING, FOREVER, Span, show_tick
+from streamproof.kernels.base import Context, Stateless
+from streamproof.kernels.cells import Ints
+from streamproof.kernels.delta import Delta
+from streamproof.kernels.expressions import Columns, compile_expression, keep
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed
+from streamproof.plan.expr import Col, Expr
+from streamproof.plan.expr import columns_of as read_columns
+from streamproof.plan.limits import too_many_windows
+from streamproof.plan.typing import Scope
+
+N = TypeVar("N", bound=nodes.Node)
+
+
+class WhereKernel(Stateless):
+    """The rows whose payload satisfies the condition; null is no."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        node = _node(typed, nodes.Where)
+        self._condition = _compiled(node.expr, typed, context)
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        return delta.take(keep(self._condition(delta))) if len(delta) else delta
+
+
+class SelectKernel(Stateless):
+    """The same lifetimes with a new payload."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        node = _node(typed, nodes.Select)
+        self._columns = [_compiled(expr, typed, context) for _, expr in node.exprs]
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        return replace(delta, columns=tuple(column(delta) for column in self._columns))
+
+
+class ShiftKernel(Stateless):
+    """Every lifetime moved; infinite ends stay."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        self._by = _ticks(_node(typed, nodes.Shift).by)
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        le, re = moved(delta.le, self._by, delta), moved(delta.re, self._by, delta)
+        return replace(delta, le=le, re=re, frontier=later(delta.frontier, self._by))
+
+
+class ExtendKernel(Stateless):
+    """Every end moved; lifetimes that become empty vanish."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        self._by = _ticks(_node(typed, nodes.Extend).by)
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        re = moved(delta.re, self._by, delta)
+        frontier = later(delta.frontier, min(self._by, 0))
+        return alive(replace(delta, re=re, frontier=frontier))
+
+
+class ToPointKernel(Stateless):
+    """``[le, le + 1)``."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        _node(typed, nodes.ToPoint)
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        return replace(delta, re=moved(delta.le, 1, delta))
+
+
+class PointAtEndKernel(Stateless):
+    """``[re, re + 1)`` for every row that ends. An end at the frontier may still move, but only from there on."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        _node(typed, nodes.PointAtEnd)
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        ended = delta.take(delta.re < FOREVER)
+        return replace(ended, le=ended.re, re=moved(ended.re, 1, ended))
+
+
+class AlterDurationKernel(Stateless):
+    """``[le, le + dur)`` where dur does not read re: a change of the end then changes nothing."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        node = _node(typed, nodes.AlterDuration)
+        self._duration = duration_of(node, typed, context)
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        return self._duration(delta)
+
+
+class ChopKernel(Stateless):
+    """Every lifetime cut at ``offset + k·period``.
+
+    An infinite lifetime has no end of pieces: with a horizon the beats that end later are left out.
+    """
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        node = _node(typed, nodes.Chop)
+        self._period, self._offset = _ticks(node.period), _ticks(node.offset)
+        self._context = context
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        delta, last = self._bounded(delta)
+        first = (delta.le - self._offset) // self._period
+        pieces = np.maximum(last - first + 1, 0)
+        limit = self._context.limits.windows_per_event
+        if len(pieces) and int(pieces.max()) > limit:
+            row = int(pieces.argmax())
+            raise too_many_windows(int(pieces[row]), limit, at=lifetime(delta, row))
+        source = np.repeat(np.arange(len(delta)), pieces)
+        number = np.arange(len(source)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        start = self._offset + (first[source] + number) * self._period
+        cut = delta.take(source)
+        return replace(cut, le=np.maximum(cut.le, start), re=np.minimum(cut.re, start + self._period))
+
+    def _bounded(self, delta: Delta) -> tuple[Delta, Ints]:
+        """The rows that have pieces, and the number of each one's last beat."""
+        horizon = self._context.horizon
+        endless = delta.re >= FOREVER if horizon is None else np.zeros(len(delta), np.bool_)
+        endless |= delta.le <= BEGINNING
+        if endless.any():
+            row = int(endless.argmax())
+            raise RunError(
+                "chop over an infinite lifetime has no end of pieces",
+                at=lifetime(delta, row),
+                fix="give a horizon (--horizon T), or end the lifetimes first",
+                name="unbounded_windows",
+            )
+        last = (delta.re - 1 - self._offset) // self._period
+        if horizon is not None:
+            last = np.minimum(last, (horizon - self._offset) // self._period - 1)
+        return delta, last
+
+
+def duration_of(node: nodes.AlterDuration, typed: Typed, context: Context) -> Callable[[Delta], Delta]:
+    """How alter_duration changes rows: new ends, and the rows that have none left out."""
+    if node.dur is None:
+        return lambda delta: replace(delta, re=np.full(len(delta), FOREVER))
+    assert not isinstance(node.dur, int | str | timedelta), "a typed plan holds an expression"
+    expr = node.dur
+    reads_end = Col("re") in read_columns(expr)
+    compiled = _compiled(expr, typed, context, times=("le", "re"))
+
+    def change(delta: Delta) -> Delta:
+        endless = delta.re >= FOREVER if reads_end else np.zeros(len(delta), np.bool_)
+        # an infinite end is not evaluated: it stays infinite
+        finite = replace(delta, re=np.where(endless, np.where(delta.le > BEGINNING, delta.le, 0), delta.re))
+        lengths = compiled(finite)
+        known = np.asarray(lengths.fill_null(0).to_numpy(zero_copy_only=False))
+        ends = np.where(endless, FOREVER, ended_after(delta.le, known, delta))
+        return alive(replace(delta, re=ends))
+
+    return change
+
+
+def ended_after(le: Ints, lengths: Ints, delta: Delta) -> Ints:
+    """``le + length``, checked; −∞ plus anything stays −∞, so such a row becomes empty."""
+    clipped = np.clip(lengths, 0, FOREVER)  # 0 or less gives no row in any case
+    ends = np.where(le <= BEGINNING, BEGINNING, le + clipped)
+    return _checked(ends, delta)
+
+
+def moved(times: Ints, by: int, delta: Delta) -> Ints:
+    """Times moved by some ticks, checked; the infinities stay."""
+    finite = (times < FOREVER) & (times > BEGINNING)
+    return _checked(np.where(finite, times + by, times), delta, finite)
+
+
+def _checked(times: Ints, delta: Delta, finite: npt.NDArray[np.bool_] | None = None) -> Ints:
+    bad = (times >= FOREVER) | (times <= BEGINNING)
+    bad = bad & finite if finite is not None else (times > FOREVER)
+    if bad.any():
+        row = int(bad.argmax())
+        raise RunError(
+            "a lifetime leaves the range of ±2^62 ticks",
+            at=lifetime(delta, row),
+            fix="use a coarser time unit",
+            name="overflow",
+        )
+    return times
+
+
+def later(frontier: int, by: int) -> int:
+    """A frontier moved by some ticks; the infinities stay.
+
+    >>> later(5, 3), later(FOREVER, -3) == FOREVER
+    (8, True)
+    """
+    if frontier in (FOREVER, BEGINNING):
+        return frontier
+    return max(BEGINNING, min(FOREVER, frontier + by))
+
+
+def alive(delta: Delta) -> Delta:
+    """Without the rows whose lifetime is empty."""
+    kept = delta.re > delta.le
+    return delta if kept.all() else delta.take(kept)
+
+
+def lifetime(delta: Delta, row: int) -> str:
+    """A row in words, for errors."""
+    values = ", ".join(str(column[row].as_py()) for column in delta.columns)
+    return f"[{show_tick(int(delta.le[row]))}, {show_tick(int(delta.re[row]))}) {values}"
+
+
+def columns_of(delta: Delta, names: tuple[str, ...]) -> Columns:
+    """What expressions over one input read."""
+    found: dict[Col, pa.Array] = {Col(name): column for name, column in zip(names, delta.columns, strict=True)}
+    found[Col("le")], found[Col("re")] = pa.array(delta.le), pa.array(delta.re)
+    return Columns(found, len(delta))
+
+
+def _compiled(
+    expr: Expr, typed: Typed, context: Context, times: tuple[str, ...] = ("le",)
+) -> Callable[[Delta], pa.Array]:
+    schema = typed.inputs[0].schema
+    evaluate = compile_expression(expr, Scope.one(schema, times=times, registry=context.registry))
+    return lambda delta: evaluate(columns_of(delta, schema.names))
+
+
+def _node(typed: Typed, kind: type[N]) -> N:
+    assert isinstance(typed.node, kind)
+    return typed.node
+
+
+def _ticks(span: Span) -> int:
+    assert isinstance(span, int), "a typed plan holds ticks"
+    return span

@@ -1,0 +1,286 @@
+"""What kernels over two inputs share: the condition taken apart, keys as numbers, and pairs as columns.
+
+>>> from streamproof.events.schema import Schema
+>>> from streamproof.plan.parse import parse
+>>> scope = Scope.two(Schema.of({"k": "int64", "v": "int64"}), Schema.of({"k": "int64"}))
+>>> condition = split(parse("l.k = r.k and l.v > 1 and l.v < r.k"), scope)
+>>> len(condition.equalities), len(condition.left), len(condition.right), condition.residual is not None
+(1, 1, 0, True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from streamproof.events.schema import Schema, Type
+from streamproof.kernels.base import Context, State
+from streamproof.kernels.cells import Cells, Ints, Layout
+from streamproof.kernels.delta import Delta
+from streamproof.kernels.expressions import Columns, Evaluation, compile_expression, keep
+from streamproof.kernels.interning import Interner
+from streamproof.kernels.runs import KEY, LE, PAYLOAD, gather, ordered
+from streamproof.kernels.store import Found
+from streamproof.plan.expr import TRUE, Call, Cast, Col, Expr, Side, all_of, columns_of, conjuncts
+from streamproof.plan.functions import common_type
+from streamproof.plan.typing import Scope, type_of
+
+SIDES: Final[tuple[Side, Side]] = ("l", "r")
+COLLECT_AT: Final = 4096
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+
+# --- the condition ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """``l.expr = r.expr``, both brought to one type. ``nulls_match`` is the difference between = and is not distinct."""
+
+    left: Expr
+    right: Expr
+    type: Type
+    nulls_match: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition over two inputs: what keys can decide, what each row decides alone, and what only pairs can tell."""
+
+    equalities: tuple[Equality, ...]
+    left: tuple[Expr, ...]
+    right: tuple[Expr, ...]
+    residual: Expr | None
+
+
+def split(on: Expr, scope: Scope) -> Condition:
+    """Take a condition apart. Law: a pair satisfies it exactly when it satisfies all parts."""
+    parts = [part for part in conjuncts(on) if part != TRUE]
+    right = [part for part in parts if _sides(part) == {"r"}]
+    left = [part for part in parts if _sides(part) <= {"l"}]
+    both = [part for part in parts if len(_sides(part)) == 2]
+    equalities = {part: _equality(part, scope) for part in both}
+    residual = [part for part, equality in equalities.items() if equality is None]
+    return Condition(
+        tuple(equality for equality in equalities.values() if equality is not None),
+        tuple(left),
+        tuple(right),
+        all_of(residual) if residual else None,
+    )
+
+
+def _sides(expr: Expr) -> set[Side | None]:
+    return {column.side for column in columns_of(expr)}
+
+
+def _equality(expr: Expr, scope: Scope) -> Equality | None:
+    if not (isinstance(expr, Call) and expr.fn in ("eq", "same")):
+        return None
+    first, second = expr.args
+    if _sides(first) == {"r"}:
+        first, second = second, first
+    if _sides(first) != {"l"} or _sides(second) != {"r"}:
+        return None
+    types = type_of(first, scope), type_of(second, scope)
+    kind = common_type(types)
+    assert kind is not None, "the check refuses to compare other types"
+    left, right = (
+        part if found == kind else Cast(part, kind) for part, found in zip((first, second), types, strict=True)
+    )
+    return Equality(left, right, kind, expr.fn == "same")
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+class Keys:
+    """Groups and key values as dense numbers. Numbers that no row holds any more are handed out again."""
+
+    def __init__(self, types: Sequence[Type], context: Context) -> None:
+        self.layout = Layout.of(types)
+        self.context = context
+        self.known = Interner(1 + self.layout.width)  # the group, then the key's cells
+        self._collect_at = COLLECT_AT
+
+    def number(self, group: Ints, cells: Cells) -> Ints:
+        """The number of each pair of group and key."""
+        return self.known.intern(np.column_stack([group, cells]))
+
+    def group(self, numbers: Ints) -> Ints:
+        """The group that a number was given for."""
+        return self.known.column(numbers, 0)
+
+    def columns(self, numbers: Ints) -> tuple[pa.Array, ...]:
+        """The key's columns."""
+        return tuple(
+            self.layout.read(lambda cell: self.known.column(numbers, 1 + cell), n, self.context.strings)
+            for n in range(len(self.layout.columns))
+        )
+
+    def wants_collection(self) -> bool:
+        return len(self.known) >= self._collect_at
+
+    def collect(self, live: Ints) -> None:
+        """Forget every number that is not among these."""
+        self.known.keep_only(live)
+        self._collect_at = max(COLLECT_AT, 2 * len(self.known))
+
+    def live_strings(self) -> Ints:
+        return self.layout.string_codes(self.known.export()[1][:, 1:])
+
+    def live_groups(self) -> Ints:
+        return np.unique(self.known.export()[1][:, 0])
+
+    def snapshot(self) -> State:
+        codes, rows = self.known.export()
+        return {"key_codes": codes, "key_rows": rows}
+
+    def restore(self, state: State) -> None:
+        self.known = Interner.restore(self.known.width, array(state, "key_codes"), array(state, "key_rows"))
+
+
+def array(state: State, name: str) -> Ints:
+    """An array of a snapshot."""
+    value = state[name]
+    assert isinstance(value, np.ndarray)
+    return value
+
+
+def number(state: State, name: str) -> int:
+    """A number of a snapshot."""
+    value = state[name]
+    assert isinstance(value, int)
+    return value
+
+
+# --- one side ---------------------------------------------------------------------------------------------------------
+
+
+class SideReader:
+    """How rows of one side become rows of its store: only columns that pairs need, and only rows that can match."""
+
+    def __init__(
+        self, side: Side, schema: Schema, needed: Iterable[str], condition: Condition, scope: Scope, keys: Keys
+    ) -> None:
+        self.side, self.keys = side, keys
+        self.names = schema.names
+        self.stored = tuple(name for name in schema.names if name in set(needed))
+        self.layout = Layout.of(schema[name] for name in self.stored)
+        alone = condition.left if side == "l" else condition.right
+        self._alone = [compile_expression(part, scope) for part in alone]
+        self._keys = [
+            (compile_expression(pair.left if side == "l" else pair.right, scope), pair.nulls_match)
+            for pair in condition.equalities
+        ]
+
+    def read(self, delta: Delta, *, spare: int = 0) -> tuple[Cells, Flags]:
+        """The rows that can match, as the rows of a run with ``spare`` more cells; and which rows those are."""
+        columns = self._columns(delta)
+        found = [(evaluate(columns), nulls_match) for evaluate, nulls_match in self._keys]
+        able = self._able(columns, found)
+        values = [value for value, _ in found]
+        payload = [columns[Col(name, self.side)] for name in self.stored]
+        if not able.all():
+            chosen = pa.array(able)
+            values, payload = ([column.filter(chosen) for column in part] for part in (values, payload))
+            delta = delta.take(able)
+        key = self.keys.number(delta.group, cells_of(self.keys.layout, values, len(delta), self.keys.context))
+        cells = cells_of(self.layout, payload, len(delta), self.keys.context, spare=spare)
+        return ordered(key, delta.le, delta.re, delta.w, cells), able
+
+    def _columns(self, delta: Delta) -> Columns:
+        named = {Col(name, self.side): column for name, column in zip(self.names, delta.columns, strict=True)}
+        return Columns({**named, Col("le", self.side): pa.array(delta.le)}, len(delta))
+
+    def _able(self, columns: Columns, found: list[tuple[pa.Array, bool]]) -> Flags:
+        """Rows that their own conditions keep and whose key is not null."""
+        able = np.ones(columns.rows, np.bool_)
+        for condition in self._alone:
+            able &= keep(condition(columns))
+        for value, nulls_match in found:
+            if value.null_count and not nulls_match:
+                able &= value.is_valid().to_numpy(zero_copy_only=False)
+        return able
+
+    def column(self, name: str, read: Callable[[int], Ints]) -> pa.Array:
+        """A stored column (or le), from a function that gives the columns of rows."""
+        if name == "le":
+            return pa.array(read(LE))
+        where = self.stored.index(name)
+        return self.layout.read(lambda cell: read(PAYLOAD + cell), where, self.keys.context.strings)
+
+    def columns(self, rows: Cells, at: Ints) -> tuple[pa.Array, ...]:
+        """All stored columns of some rows."""
+        return tuple(self.column(name, lambda cell: gather(rows, at, cell)) for name in self.stored)
+
+
+def cells_of(
+    layout: Layout, columns: Sequence[pa.Array], rows: int, context: Context, *, spare: int = 0
+) -> Cells:
+    """The cells of columns, of which there may be none, with some more at the end that are 0."""
+    cells = layout.encode(columns, context.strings) if columns else np.zeros((rows, layout.width), np.int64)
+    return np.column_stack([cells, np.zeros((rows, spare), np.int64)]) if spare else cells
+
+
+# --- pairs ------------------------------------------------------------------------------------------------------------
+
+
+class Pairs:
+    """Rows of one side against stored events of the other. A column is read when an expression asks for it."""
+
+    def __init__(self, readers: tuple[SideReader, SideReader], port: int, rows: Cells, found: Found) -> None:
+        self._readers = readers
+        self._port = port  # the side that the rows belong to
+        self._rows = rows
+        self.found = found
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def cell(self, side: int, column: int) -> Ints:
+        """One column of the rows of one side."""
+        if side == self._port:
+            return gather(self._rows, self.found.query, column)
+        return self.found.column(column)
+
+    @property
+    def key(self) -> Ints:
+        return self.cell(self._port, KEY)
+
+    def columns(self, wanted: Iterable[Col]) -> Columns:
+        """What expressions read of the pairs."""
+        arrays = {column: self._column(column) for column in wanted}
+        return Columns(arrays, len(self))
+
+    def _column(self, column: Col) -> pa.Array:
+        assert column.side is not None
+        side = SIDES.index(column.side)
+        return self._readers[side].column(column.name, lambda cell: self.cell(side, cell))
+
+    def where(self, residual: Evaluation | None) -> Pairs:
+        """The pairs that satisfy a condition."""
+        if residual is None or not len(self):
+            return self
+        mask = keep(residual(self.columns(columns_of(residual.expr))))
+        return self if mask.all() else Pairs(self._readers, self._port, self._rows, self.found.where(mask))
+
+
+def residual_of(condition: Condition, scope: Scope) -> Evaluation | None:
+    return None if condition.residual is None else compile_expression(condition.residual, scope)
+
+
+def names_read(exprs: Iterable[Expr | None], side: Side) -> set[str]:
+    """The columns of one side that expressions read."""
+    read = (column for expr in exprs if expr is not None for column in columns_of(expr))
+    return {column.name for column in read if column.side == side and column.name != "le"}
+
+
+def null_columns(schema: Schema, side: Side, rows: int) -> Mapping[Col, pa.Array]:
+    """The columns of a side that is missing."""
+    named = {Col(name, side): pa.nulls(rows, kind.arrow) for name, kind in schema}
+    return {**named, Col("le", side): pa.nulls(rows, pa.int64())}

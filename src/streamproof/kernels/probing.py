@@ -1,0 +1,118 @@
+"""Searching runs: events whose lifetimes meet an interval, the next start, rows of an event or of a key.
+
+A search steps over stretches of the past at once, by the latest ends that lie above a run (see `runs`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from streamproof.kernels.runs import KEY, LE, LEAST, RE, W, compare
+
+
+@njit(cache=True)
+def seek(rows, low, key, le):  # type: ignore[no-untyped-def]
+    """The first row from ``low`` on that is not before (key, le): wider and wider steps, then halving."""
+    step = 1
+    high = low
+    while high < len(rows) and (rows[high, KEY] < key or (rows[high, KEY] == key and rows[high, LE] < le)):
+        low = high + 1
+        high += step
+        step *= 2
+    high = min(high, len(rows))
+    while low < high:
+        middle = (low + high) >> 1
+        if rows[middle, KEY] < key or (rows[middle, KEY] == key and rows[middle, LE] < le):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True)
+def probe(rows, by_16, by_256, by_4096, key, low, start, end, before):  # type: ignore[no-untyped-def]
+    """Pairs of a query and a row with its key, ``low <= le < end``, ``re > start`` and ``re >= before``.
+
+    Queries in the order of their keys are fast: the search for a key goes on where the last one ended.
+    """
+    queries = np.empty(2 * len(key) + 16, np.int64)
+    found = np.empty(2 * len(key) + 16, np.int64)
+    size = segment = 0
+    for q in range(len(key)):
+        if q > 0 and key[q] < key[q - 1]:
+            segment = 0
+        if q == 0 or key[q] != key[q - 1]:
+            segment = seek(rows, segment, key[q], LEAST)
+        after = max(start[q], before - 1)
+        at = segment if low[q] == LEAST else seek(rows, segment, key[q], low[q])
+        while at < len(rows) and rows[at, KEY] == key[q] and rows[at, LE] < end[q]:
+            if at & 15 == 0 and by_16[at >> 4] <= after:
+                if at & 255 == 0 and by_256[at >> 8] <= after:
+                    at += 4096 if at & 4095 == 0 and by_4096[at >> 12] <= after else 256
+                else:
+                    at += 16
+                continue
+            if rows[at, RE] > after and rows[at, W] != 0:
+                if size == len(found):
+                    queries = np.concatenate((queries, np.empty_like(queries)))
+                    found = np.concatenate((found, np.empty_like(found)))
+                queries[size] = q
+                found[size] = at
+                size += 1
+            at += 1
+    return queries[:size], found[:size]
+
+
+@njit(cache=True)
+def first_starts(rows, key, start, end, best):  # type: ignore[no-untyped-def]
+    """Lower each query's ``best`` to the first le of its key with ``start <= le < end``, if there is one."""
+    segment = 0
+    for q in range(len(key)):
+        if q > 0 and key[q] < key[q - 1]:
+            segment = 0
+        if q == 0 or key[q] != key[q - 1]:
+            segment = seek(rows, segment, key[q], LEAST)
+        at = seek(rows, segment, key[q], start[q])
+        while at < len(rows) and rows[at, KEY] == key[q] and rows[at, LE] < min(end[q], best[q]):
+            if rows[at, W] != 0:
+                best[q] = rows[at, LE]
+                break
+            at += 1
+
+
+@njit(cache=True)
+def same_start(rows, wanted, depth, answers, offset):  # type: ignore[no-untyped-def]
+    """For each wanted row without an answer, a row of equal key, le and first ``depth`` payload cells."""
+    for n in range(len(wanted)):
+        if answers[n] >= 0:
+            continue
+        low, high = 0, len(rows)
+        while low < high:
+            middle = (low + high) >> 1
+            if compare(rows, middle, wanted, n, depth) < 0:
+                low = middle + 1
+            else:
+                high = middle
+        while low < len(rows) and compare(rows, low, wanted, n, depth) == 0:
+            if rows[low, W] != 0:
+                answers[n] = offset + low
+                break
+            low += 1
+
+
+@njit(cache=True)
+def key_rows(rows, keys, before):  # type: ignore[no-untyped-def]
+    """The positions of all rows of some keys, which come in order; the ended ones excepted."""
+    found = np.empty(len(keys) + 16, np.int64)
+    size = at = 0
+    for key in keys:
+        at = seek(rows, at, key, LEAST)
+        while at < len(rows) and rows[at, KEY] == key:
+            if rows[at, W] != 0 and rows[at, RE] >= before:
+                if size == len(found):
+                    found = np.concatenate((found, np.empty_like(found)))
+                found[size] = at
+                size += 1
+            at += 1
+    return found[:size]

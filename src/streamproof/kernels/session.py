@@ -1,0 +1,159 @@
+"""session: each event lasts until ``timeout`` after the last start of its session, incrementally.
+
+Only starts matter, so events are stored as points, and one whose end changes cancels before it gets here. A change
+concerns its keys only: the ends of their events are computed before and after, and the difference goes out.
+
+Up to the frontier c starts are settled, and so is which of them make a session. A session that ends at or before c is
+over: its last start plus ``timeout`` (or its first plus ``max``) is at most c, and a start at exactly that instant begins
+a new one. Its events go. The end of an open session lies after c, before a change and after it: with a start at or
+after c among its members it ends after that start; without one, it would have taken in the start that was there. So
+changes concern history from c on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from streamproof.errors import RunError
+from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.kernels.base import Context, State
+from streamproof.kernels.cells import Cells, Ints, Layout
+from streamproof.kernels.delta import Delta, concat
+from streamproof.kernels.pairs import Keys, array, cells_of, number
+from streamproof.kernels.runs import KEY, LE, PAYLOAD, W, compare_all, merged, ordered, pick
+from streamproof.kernels.store import Store
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed
+
+NO_MAX = 0
+
+
+class SessionKernel:
+    """``[le, last start of the session + timeout)``, and with a max at most its first start + max."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        node = typed.node
+        assert isinstance(node, nodes.Session) and isinstance(node.timeout, int)
+        assert node.max is None or isinstance(node.max, int)
+        names = typed.schema.names
+        self.timeout, self.max = node.timeout, node.max or NO_MAX
+        self.keys = Keys([typed.schema[name] for name in node.key], context)
+        self.layout = Layout.of(typed.schema)
+        self.events = Store(self.layout.width)  # events of sessions that are not over, as points
+        self.frontier = BEGINNING
+        self._key = [names.index(name) for name in node.key]
+        self._context = context
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        output = self._change(self._read(delta))
+        self.frontier = max(self.frontier, delta.frontier)
+        if self.events.wants_tidying() or self.keys.wants_collection():
+            self._settle()
+        return output.at(self.frontier)
+
+    def _read(self, delta: Delta) -> Cells:
+        key = cells_of(self.keys.layout, [delta.columns[n] for n in self._key], len(delta), self._context)
+        cells = cells_of(self.layout, delta.columns, len(delta), self._context)
+        return ordered(self.keys.number(delta.group, key), delta.le, delta.le + 1, delta.w, cells)
+
+    def _change(self, rows: Cells) -> Delta:
+        touched = np.unique(rows[:, KEY])
+        old = self.events.of_keys(touched)
+        new = merged(old, rows, before=BEGINNING)
+        self.events.put(rows)
+        changes = _changes(old, self._ends(old), new, self._ends(new))
+        parts = [
+            self._delta(pick(rows, at), end, w) for rows, (at, end, w) in zip((old, new), changes, strict=True)
+        ]
+        return concat(parts, frontier=BEGINNING)
+
+    def _ends(self, rows: Cells) -> Ints:
+        ends: Ints = _session_ends(rows, self.timeout, self.max)
+        if len(ends) and ends.max() > FOREVER:
+            raise RunError(
+                f"a session ends after 2^62 ticks: at {ends.max()}",
+                fix="use a shorter timeout or a coarser time unit",
+                name="overflow",
+            )
+        return ends
+
+    def _delta(self, rows: Cells, ends: Ints, w: Ints) -> Delta:
+        columns = self.layout.decode(rows[:, PAYLOAD:], self._context.strings)
+        group = self.keys.group(np.ascontiguousarray(rows[:, KEY]))
+        return Delta(group, np.ascontiguousarray(rows[:, LE]), ends, w, tuple(columns))
+
+    def _settle(self) -> None:
+        """Forget the sessions that are over."""
+        rows = self.events.all_rows()
+        self.events.replace(rows[self._ends(rows) > self.frontier] if self.frontier < FOREVER else rows[:0])
+        self.keys.collect(self.events.keys())
+
+    def snapshot(self) -> State:
+        self._settle()
+        return {**self.keys.snapshot(), "events": self.events.all_rows(), "frontier": self.frontier}
+
+    def restore(self, state: State) -> None:
+        self.keys.restore(state)
+        self.events.replace(array(state, "events").copy())
+        self.frontier = number(state, "frontier")
+
+    def live_strings(self) -> Ints:
+        self._settle()
+        cells = self.events.all_rows()[:, PAYLOAD:]
+        return np.concatenate([self.keys.live_strings(), self.layout.string_codes(cells)])
+
+    def live_groups(self) -> Ints:
+        self._settle()
+        return self.keys.live_groups()
+
+    def live_rows(self) -> int:
+        self._settle()
+        return len(self.events)
+
+
+@njit(cache=True)
+def _session_ends(rows, timeout, longest):  # type: ignore[no-untyped-def]
+    """Where each row's session ends."""
+    ends = np.empty(len(rows), np.int64)
+    first = 0
+    while first < len(rows):
+        last = first  # the last row of the session
+        while (
+            last + 1 < len(rows)
+            and rows[last + 1, KEY] == rows[first, KEY]
+            and rows[last + 1, LE] - rows[last, LE] < timeout
+            and (longest == NO_MAX or rows[last + 1, LE] - rows[first, LE] < longest)
+        ):
+            last += 1
+        end = rows[last, LE] + timeout
+        ends[first : last + 1] = end if longest == NO_MAX else min(end, rows[first, LE] + longest)
+        first = last + 1
+    return ends
+
+
+@njit(cache=True)
+def _changes(old, old_ends, new, new_ends):  # type: ignore[no-untyped-def]
+    """Which rows of the old and of the new events are to go out, with which ends and weights."""
+    gone, come = np.empty((3, len(old)), np.int64), np.empty((3, len(new)), np.int64)
+    i = j = went = came = 0
+    while i < len(old) or j < len(new):
+        order = 1
+        if j >= len(new):
+            order = -1
+        elif i < len(old):
+            order = compare_all(old, i, new, j)
+        same_end = order == 0 and old_ends[i] == new_ends[j]
+        if order <= 0:
+            w = old[i, W] - (new[j, W] if same_end else 0)
+            if w != 0:
+                gone[0, went], gone[1, went], gone[2, went] = i, old_ends[i], -w
+                went += 1
+        if order >= 0 and not same_end:
+            come[0, came], come[1, came], come[2, came] = j, new_ends[j], new[j, W]
+            came += 1
+        if order <= 0:
+            i += 1
+        if order >= 0:
+            j += 1
+    return gone[:, :went], come[:, :came]

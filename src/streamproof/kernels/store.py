@@ -1,0 +1,218 @@
+"""The event store: live events by key and start, for finding those whose lifetimes meet an interval.
+
+Events lie in a few sorted runs, each at least twice as long as the next, so that a small batch rewrites little. Equal
+events are one row with a weight. A retraction is taken off the row it retracts, in place.
+
+>>> store = Store(width=1)
+>>> store.add(ints(1, 1), ints(0, 5), ints(10, 7), ints(1, 1), np.array([[42], [43]]))
+>>> found = store.overlapping(ints(1), ints(8), ints(9))
+>>> found.query.tolist(), found.le.tolist(), found.cells.tolist()
+([0], [0], [[42]])
+>>> store.drop(11); len(store)
+0
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from streamproof.events.time import BEGINNING
+from streamproof.kernels import probing
+from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.runs import KEY, LE, LEAST, PAYLOAD, RE, Run, W, cancel, gather, ints, merged, ordered, pick
+
+GROWN = 4096  # below so many new rows nobody needs to tidy up
+
+
+class Events(NamedTuple):
+    """Columns of stored events."""
+
+    key: Ints
+    le: Ints
+    re: Ints
+    w: Ints
+    cells: Cells
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Pairs of a query and an event that answers it, run by run. Good until the store changes."""
+
+    query: Ints
+    parts: tuple[tuple[Cells, Ints], ...]  # the rows of a run, and which of them were found
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def column(self, number: int) -> Ints:
+        """One column of the events found."""
+        pieces = [gather(rows, at, number) for rows, at in self.parts]
+        return pieces[0] if len(pieces) == 1 else np.concatenate([ints(), *pieces])
+
+    @property
+    def le(self) -> Ints:
+        return self.column(LE)
+
+    @property
+    def re(self) -> Ints:
+        return self.column(RE)
+
+    @property
+    def w(self) -> Ints:
+        return self.column(W)
+
+    @property
+    def rows(self) -> Cells:
+        """The events found, each a whole row."""
+        pieces = [pick(rows, at) for rows, at in self.parts]
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+    @property
+    def cells(self) -> Cells:
+        return self.rows[:, PAYLOAD:]
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Found:
+        """The pairs that a mask keeps."""
+        parts, done = [], 0
+        for rows, at in self.parts:
+            parts.append((rows, at[mask[done : done + len(at)]]))
+            done += len(at)
+        return Found(self.query[mask], tuple(parts))
+
+
+class Store:
+    """Live events of one input."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._runs: list[Run] = []  # the longest first
+        self._before = BEGINNING  # events that ended before this instant are gone, though they may still lie here
+        self._new = 0  # rows since the last tidying
+        self._is_tidy = True  # one run at most, and nothing in it that is gone
+
+    def add(self, key: Ints, le: Ints, re: Ints, w: Ints, cells: Cells) -> None:
+        """Add signed events; equal ones merge, and those that cancel vanish."""
+        self.put(ordered(key, le, re, w, cells))
+
+    def put(self, rows: Cells) -> None:
+        """Add the rows of a run, as `ordered` makes them. They belong to the store from now on."""
+        if len(rows) and rows[:, RE].min() < self._before:
+            rows = rows[rows[:, RE] >= self._before]
+        if not len(rows):
+            return
+        self._new += len(rows)
+        self._is_tidy = False
+        if self._runs and rows[:, W].min() < 0:
+            for run in self._runs:
+                cancel(run.rows, rows)
+            rows = rows[rows[:, W] != 0]
+        if len(rows):
+            self._runs.append(Run.of(rows))
+        while len(self._runs) > 1 and 2 * len(self._runs[-1].rows) > len(self._runs[-2].rows):
+            self._merge_last()
+
+    def _merge_last(self) -> None:
+        second, first = self._runs.pop(), self._runs.pop()
+        rows = merged(first.rows, second.rows, before=self._before)
+        if len(rows):
+            self._runs.append(Run.of(rows))
+
+    def drop(self, before: int) -> None:
+        """Forget every event that ended before this instant."""
+        if before <= self._before:
+            return
+        self._before, self._is_tidy = before, not self._runs
+        self._runs = [run for run in self._runs if run.latest >= self._before]
+
+    def overlapping(self, key: Ints, start: Ints, end: Ints, *, low: Ints | None = None) -> Found:
+        """For each query the events of its key with ``le < end`` and ``re > start`` (and ``le >= low``).
+
+        Fast where the queries come in the order of their keys.
+        """
+        least = np.full(len(key), LEAST, np.int64) if low is None else low
+        queries, parts = [], []
+        for run in self._runs:
+            query, at = probing.probe(*run, key, least, start, end, self._before)
+            queries.append(query)
+            parts.append((run.rows, at))
+        query = queries[0] if len(queries) == 1 else np.concatenate([ints(), *queries])
+        return Found(query, tuple(parts) or ((self._none(), ints()),))
+
+    def first_starts(self, key: Ints, start: Ints, end: Ints) -> Ints:
+        """For each query the first ``le`` of its key in ``[start, end)``; ``end`` if there is none."""
+        best = end.copy()
+        for run in self._runs:
+            probing.first_starts(run.rows, key, start, end, best)
+        return best
+
+    def same_start(self, rows: Cells, depth: int) -> Found:
+        """Events with the key, le and first ``depth`` payload cells of given rows, at most one for each of them."""
+        answers, offset = np.full(len(rows), -1, np.int64), 0
+        for run in self._runs:
+            probing.same_start(run.rows, rows, depth, answers, offset)
+            offset += len(run.rows)
+        return self._numbered(answers)
+
+    def _numbered(self, answers: Ints) -> Found:
+        queries, parts, offset = [ints()], [], 0
+        for run in self._runs:
+            here = np.flatnonzero((answers >= offset) & (answers < offset + len(run.rows)))
+            queries.append(here)
+            parts.append((run.rows, answers[here] - offset))
+            offset += len(run.rows)
+        return Found(np.concatenate(queries), tuple(parts) or ((self._none(), ints()),))
+
+    def of_keys(self, keys: Ints) -> Cells:
+        """Every event of some keys, which come in order and without repetition, as the rows of a run."""
+        found = self._none()
+        for run in reversed(self._runs):
+            part = pick(run.rows, probing.key_rows(run.rows, keys, self._before))
+            found = merged(part, found, before=self._before) if len(found) else part
+        return found
+
+    def all_rows(self) -> Cells:
+        """Every event, as the rows of a run. They still belong to the store."""
+        self.tidy()
+        return self._runs[0].rows if self._runs else self._none()
+
+    def tidy(self) -> None:
+        """One run, without what was dropped."""
+        if self._is_tidy:
+            return
+        rows = self._none()
+        for run in reversed(self._runs):
+            rows = merged(run.rows, rows, before=self._before)
+        self.replace(rows)
+
+    def replace(self, rows: Cells) -> None:
+        """These rows, in the order of a run, instead of all others."""
+        self._runs = [Run.of(rows)] if len(rows) else []
+        self._new, self._is_tidy = 0, True
+
+    def wants_tidying(self) -> bool:
+        """Whether as much was added since the last tidying as was left then."""
+        return self._new > max(GROWN, sum(len(run.rows) for run in self._runs) // 2)
+
+    def events(self) -> Events:
+        """The columns of every event."""
+        rows = self.all_rows()
+        key, le, re, w = (np.ascontiguousarray(rows[:, n]) for n in (KEY, LE, RE, W))
+        return Events(key, le, re, w, rows[:, PAYLOAD:])
+
+    def keys(self) -> Ints:
+        """The keys of all events that lie here, each once."""
+        return np.unique(np.concatenate([ints(), *(run.rows[:, KEY] for run in self._runs)]))
+
+    def _none(self) -> Cells:
+        return np.empty((0, PAYLOAD + self.width), np.int64)
+
+    def __len__(self) -> int:
+        return len(self.all_rows())
+
+    @property
+    def nbytes(self) -> int:
+        return sum(column.nbytes for run in self._runs for column in run)

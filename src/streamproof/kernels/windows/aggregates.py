@@ -1,0 +1,224 @@
+"""Aggregates over the members of windows: one row per window, all windows at once.
+
+Every result depends on the members alone, not on their order or on how they arrived: sums are exact and rounded once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamproof.errors import RunError
+from streamproof.events.schema import FLOAT64, INT64, Type
+from streamproof.events.time import BEGINNING, show_tick
+from streamproof.kernels.cells import Cells, Ints, Layout, float_bits
+from streamproof.kernels.windows import exact
+from streamproof.kernels.windows.exact import Floats, FloatSums
+from streamproof.kernels.windows.kept import Kept
+from streamproof.kernels.windows.ordered import Column, Evaluate, count_distinct, extreme, first_or_last, percentile
+from streamproof.kernels.windows.segments import Bools, Members, largest, totals
+from streamproof.plan.aggregates import Aggregate
+
+ORDERED = ("first", "last")  # these look at the order of events, and so at their ends
+AS_FLOATS = ("var_samp", "var_pop", "stdev_samp", "stdev_pop", "median", "percentile")
+
+
+class Aggregates:
+    """The aggregates of one node."""
+
+    def __init__(self, aggs: tuple[tuple[str, Aggregate], ...], kept: Kept, layout: Layout) -> None:
+        self._layout = layout
+        self._kept = kept
+        self._columns = [_compiled(agg, kept) for _, agg in aggs]
+        self._ordered = [(agg.fn, _argument(agg, kept)) for _, agg in aggs if agg.fn in ORDERED]
+
+    def cells(self, members: Members) -> Cells:
+        """The results of all windows."""
+        out = np.zeros((len(members), self._layout.width), np.int64)
+        for bit, ((_, cell), column) in enumerate(zip(self._layout.columns, self._columns, strict=True)):
+            values, nulls = column(members)
+            values[nulls] = 0
+            out[:, cell : cell + values.shape[1]] = values
+            out[:, -1] |= nulls.astype(np.int64) << bit
+        return out
+
+    def holds(self, members: Members) -> Ints:
+        """Per window the latest end whose change could still change the result: among ties of first and last."""
+        held = np.full(len(members), BEGINNING)
+        for fn, column in self._ordered:
+            known = members.known(column)
+            starts = members.le if fn == "first" else ~members.le
+            extreme = largest(members.window[known], ~starts[known], len(members), np.iinfo(np.int64).min)
+            tied = known & (~starts == extreme[members.window])
+            several = totals(members.window, np.ones_like(members.w), tied, len(members)) > 1
+            tied &= several[members.window]
+            held = np.maximum(held, largest(members.window[tied], members.re[tied], len(members), BEGINNING))
+        return held
+
+
+def _argument(agg: Aggregate, kept: Kept) -> int:
+    assert agg.arg is not None
+    kind = kept.type_of(agg.arg)
+    # the mean of decimals is that of their exact sum; what lies between two values is a float anyway
+    to = FLOAT64 if kind.kind == "decimal" and agg.fn in AS_FLOATS else None
+    return kept.column(agg.arg, to=to)
+
+
+def _compiled(agg: Aggregate, kept: Kept) -> Evaluate:
+    if agg.fn == "count":
+        if agg.arg is not None:
+            kept.check(agg.arg)
+        return _count
+    assert agg.arg is not None
+    column, kind = _argument(agg, kept), kept.type_of(agg.arg)
+    if kind.kind == "null" and agg.fn != "count_distinct":
+        return lambda members: (np.zeros((len(members), 1), np.int64), np.ones(len(members), np.bool_))
+    match agg.fn:
+        case "sum":
+            return _sum(column, kind)
+        case "avg":
+            return _avg(column, kind)
+        case "min" | "max":
+            return extreme(column, greatest=agg.fn == "max")
+        case "first" | "last":
+            return first_or_last(column, kept, last=agg.fn == "last")
+        case "median":
+            return percentile(column, 0.5)
+        case "percentile":
+            p = agg.params[0]
+            assert isinstance(p, int | float)
+            return percentile(column, p)
+        case "count_distinct":
+            return count_distinct(column, kind)
+    return _spread(column, less=1 if agg.fn.endswith("_samp") else 0, root=agg.fn.startswith("stdev"))
+
+
+def _count(members: Members) -> Column:
+    everyone = np.ones(len(members.window), np.bool_)
+    return _one(totals(members.window, members.w, everyone, len(members))), np.zeros(len(members), np.bool_)
+
+
+def _one(values: Ints) -> Cells:
+    return values.reshape(-1, 1)
+
+
+def _floats(values: Floats, nulls: Bools) -> Column:
+    return _one(float_bits(values)), nulls
+
+
+# --- sums -------------------------------------------------------------------------------------------------------------
+
+
+def _counted(members: Members, column: int) -> tuple[Bools, Ints]:
+    """Which members have a value, and how many of each window do."""
+    known = members.known(column)
+    return known, totals(members.window, members.w, known, len(members))
+
+
+def float_sums(members: Members, values: Ints, known: Bools) -> FloatSums:
+    """The exact sums of floats, given as bits."""
+    bits = values[known]
+    sums = FloatSums.of(bits, rows=len(members))
+    sums.add(members.window[known], bits, members.w[known])
+    return sums
+
+
+def _int_limbs(members: Members, column: int, known: Bools) -> Cells:
+    limbs = np.zeros((len(members), exact.INT_LIMBS), np.int64)
+    exact.add_ints(limbs, members.window[known], members.values(column)[known], members.w[known])
+    return limbs
+
+
+def _decimal_limbs(members: Members, column: int, known: Bools) -> Cells:
+    limbs = np.zeros((len(members), exact.DECIMAL_LIMBS), np.int64)
+    _, cell = members.layout.columns[column]
+    halves = np.ascontiguousarray(members.cells[known, cell : cell + 2])
+    exact.add_decimals(limbs, members.window[known], halves, members.w[known])
+    return limbs
+
+
+def _sum(column: int, kind: Type) -> Evaluate:
+    def evaluate(members: Members) -> Column:
+        known, count = _counted(members, column)
+        if kind == FLOAT64:
+            return _floats(float_sums(members, members.values(column), known).totals(), count == 0)
+        if kind == INT64:
+            values, lost = exact.whole(_int_limbs(members, column, known))
+            _refuse_overflow(members, lost, kind)
+            return _one(values), count == 0
+        halves, lost = exact.decimals(_decimal_limbs(members, column, known))
+        _refuse_overflow(members, lost, kind)
+        return halves, count == 0
+
+    return evaluate
+
+
+def _refuse_overflow(members: Members, lost: Bools, kind: Type) -> None:
+    if lost.any():
+        at = int(lost.argmax())
+        raise sum_overflow(int(members.windows.le[at]), int(members.windows.re[at]), kind)
+
+
+def sum_overflow(le: int, re: int, kind: Type) -> RunError:
+    """The error of a sum that its type cannot hold."""
+    wanted = "int64" if kind == INT64 else "decimal(38)"
+    return RunError(
+        f"a sum does not fit into {wanted}",
+        at=f"window [{show_tick(le)}, {show_tick(re)})",
+        fix="sum a float instead: cast the column to float64",
+        name="overflow",
+    )
+
+
+def _avg(column: int, kind: Type) -> Evaluate:
+    def evaluate(members: Members) -> Column:
+        known, count = _counted(members, column)
+        if kind == FLOAT64:
+            means = float_sums(members, members.values(column), known).means(count)
+        elif kind == INT64:
+            means = mean_of_limbs(_int_limbs(members, column, known), count)
+        else:
+            means = mean_of_limbs(_decimal_limbs(members, column, known), count) / 10.0**kind.scale
+        return _floats(means, count == 0)
+
+    return evaluate
+
+
+def mean_of_limbs(limbs: Cells, count: Ints) -> Floats:
+    """Exact sums of integers divided by counts."""
+    mantissa, exponent = exact.rounded(limbs, 0)
+    return exact.scaled(mantissa / np.maximum(count, 1), exponent)
+
+
+def _spread(column: int, *, less: int, root: bool) -> Evaluate:
+    def evaluate(members: Members) -> Column:
+        known, count = _counted(members, column)
+        variance = _variance(members, members.floats(column), known, count, less)
+        with np.errstate(invalid="ignore"):
+            return _floats(np.sqrt(variance) if root else variance, count <= less)
+
+    return evaluate
+
+
+def _variance(members: Members, values: Floats, known: Bools, count: Ints, less: int) -> Floats:
+    """Two passes: distances from the mean, then their squares. Each term depends on its value and the mean alone,
+    and sums are exact, so the order of the members does not show."""
+    with np.errstate(all="ignore"):  # NaN, ∞ and null give NaN, ∞ and null
+        mean = _fine_means(members, values, known, count)
+        distance = values - mean[members.window]
+        squares = float_sums(members, float_bits(distance * distance), known).totals()
+        drift = float_sums(members, float_bits(distance), known).totals()
+        found = np.maximum(squares - drift * drift / np.maximum(count, 1), 0.0) / np.maximum(count - less, 1)
+    finite = known & ~np.isfinite(values)
+    odd = totals(members.window, members.w, finite, len(members)) > 0
+    return np.where(odd, np.nan, np.where(np.isnan(found), np.inf, found))
+
+
+def _fine_means(members: Members, values: Floats, known: Bools, count: Ints) -> Floats:
+    """Means with one rounding: the quotient, corrected by what its product with the count leaves over."""
+    sums = float_sums(members, float_bits(values), known)
+    high = sums.totals()
+    divisor = np.maximum(count, 1).astype(np.float64)
+    rough = sums.means(count)
+    rest = float_sums(members, float_bits(values - rough[members.window]), known).totals()
+    fine = rough + rest / divisor
+    return np.where(np.isfinite(fine) & np.isfinite(high), fine, rough)

@@ -1,0 +1,266 @@
+"""Exact sums: numbers as limbs of 32 bits in int64, added without carry, rounded once.
+
+A sum in limbs does not depend on the order of its terms, takes back what was added without a trace, and its rounding is
+that of the true sum. Floats use the limbs of one fixed grid whose unit is the least subnormal, 2^-1074; `Grid` is the
+part of it that the values at hand need.
+
+>>> values = float_bits(np.array([1e16, 1.0, -1e16]))
+>>> sums = FloatSums.of(values, rows=1)
+>>> sums.add(np.zeros(3, np.int64), values, np.ones(3, np.int64))
+>>> sums.totals().tolist()
+[1.0]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from streamproof.kernels.cells import Ints
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+BITS: Final = 32
+MASK: Final = (1 << BITS) - 1
+LOWEST: Final = -1074  # the exponent of a float's least bit
+FRACTION: Final = (1 << 52) - 1
+CARRIES: Final = 2  # limbs above the largest value: room for 2^31 terms and the sign
+INT_LIMBS: Final = 3
+DECIMAL_LIMBS: Final = 5
+MOST_WEIGHT: Final = (1 << 30) - 1  # how often one row may count: limbs overflow beyond
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Which limbs of the fixed grid are held: ``count`` of them from number ``base`` on."""
+
+    base: int
+    count: int
+
+    @staticmethod
+    def of(bits: Ints) -> Grid:
+        """The limbs that sums of these floats need; NaN and infinities need none."""
+        low, high = _positions(bits)
+        if high < 0:
+            return Grid(LOWEST // -BITS, 1 + CARRIES)
+        return Grid(low // BITS, (high + 52) // BITS - low // BITS + 1 + CARRIES)
+
+    def joined(self, other: Grid) -> Grid:
+        """The least grid that holds both."""
+        base = min(self.base, other.base)
+        return Grid(base, max(self.base + self.count, other.base + other.count) - base)
+
+    @property
+    def unit(self) -> int:
+        """The exponent of the first limb's least bit."""
+        return LOWEST + BITS * self.base
+
+    def spread(self, limbs: Ints, to: Grid) -> Ints:
+        """Limbs of this grid as limbs of a larger one."""
+        if to == self:
+            return limbs
+        wide = np.zeros((len(limbs), to.count), np.int64)
+        wide[:, self.base - to.base : self.base - to.base + self.count] = limbs
+        return wide
+
+
+@dataclass(slots=True)
+class FloatSums:
+    """Sums of floats by row. What has no limbs is counted beside: NaN, +∞ and −∞."""
+
+    grid: Grid
+    limbs: Ints  # rows × grid.count
+    special: Ints  # rows × 3: how many NaN, +∞, −∞
+
+    @staticmethod
+    def of(bits: Ints, *, rows: int) -> FloatSums:
+        grid = Grid.of(bits)
+        return FloatSums(grid, np.zeros((rows, grid.count), np.int64), np.zeros((rows, 3), np.int64))
+
+    def add(self, row: Ints, bits: Ints, w: Ints) -> None:
+        """Add floats, each ``w`` times, to the sums of their rows."""
+        add_floats(self.limbs, self.special, self.grid.base, row, bits, w)
+
+    def totals(self) -> Floats:
+        """Every sum as the nearest float."""
+        mantissa, exponent = rounded(self.limbs, self.grid.unit)
+        return _with_special(scaled(mantissa.astype(np.float64), exponent), self.special)
+
+    def means(self, count: Ints) -> Floats:
+        """Every sum divided by a count; finite even where the sum itself is too large for a float."""
+        mantissa, exponent = rounded(self.limbs, self.grid.unit)
+        return _with_special(scaled(mantissa / np.maximum(count, 1), exponent), self.special)
+
+
+def _with_special(finite: Floats, special: Ints) -> Floats:
+    """Sums where NaN or infinities were among the terms."""
+    nan, up, down = special[:, 0] > 0, special[:, 1] > 0, special[:, 2] > 0
+    found = np.where(up, np.inf, np.where(down, -np.inf, finite))
+    return np.where(nan | (up & down), np.nan, found)
+
+
+def scaled(values: Floats, exponent: Ints) -> Floats:
+    """``values · 2^exponent``; what is too large becomes infinite."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ldexp(values, exponent)
+
+
+@njit(cache=True)
+def _positions(bits):  # type: ignore[no-untyped-def]
+    """The least and the greatest position (0 is 2^-1074) of the last mantissa bit; −1 where there is none."""
+    low, high = 4096, -1
+    for value in bits:
+        exponent = (value >> 52) & 0x7FF
+        if exponent == 0x7FF or value << 1 == 0:
+            continue
+        position = max(exponent - 1, 0)
+        low, high = min(low, position), max(high, position)
+    return low, high
+
+
+@njit(cache=True)
+def add_float(limbs, special, base, value, w):  # type: ignore[no-untyped-def]
+    """Add a float ``w`` times to one sum."""
+    exponent = (value >> 52) & 0x7FF
+    mantissa = value & FRACTION
+    if exponent == 0x7FF:
+        special[0 if mantissa else (1 if value > 0 else 2)] += w
+        return
+    if exponent:
+        mantissa |= FRACTION + 1
+        exponent -= 1
+    if mantissa == 0:
+        return
+    signed = -w if value < 0 else w
+    position = exponent - base * BITS
+    at, shift = position >> 5, position & 31
+    limbs[at] += signed * ((mantissa & (MASK >> shift)) << shift)
+    limbs[at + 1] += signed * ((mantissa >> (BITS - shift)) & MASK)
+    if shift > 11:  # only then do 53 bits reach a third limb
+        limbs[at + 2] += signed * (mantissa >> (2 * BITS - shift))
+
+
+@njit(cache=True)
+def add_floats(limbs, special, base, row, bits, w):  # type: ignore[no-untyped-def]
+    for i in range(len(row)):
+        add_float(limbs[row[i]], special[row[i]], base, bits[i], w[i])
+
+
+@njit(cache=True)
+def add_ints(limbs, row, values, w):  # type: ignore[no-untyped-def]
+    """Add integers, each ``w`` times, to sums of three limbs."""
+    for i in range(len(row)):
+        limbs[row[i], 0] += w[i] * (values[i] & MASK)
+        limbs[row[i], 1] += w[i] * (values[i] >> BITS)
+
+
+@njit(cache=True)
+def add_decimals(limbs, row, halves, w):  # type: ignore[no-untyped-def]
+    """Add 128-bit integers (low half, high half), each ``w`` times, to sums of five limbs."""
+    for i in range(len(row)):
+        low, high = halves[i, 0], halves[i, 1]
+        limbs[row[i], 0] += w[i] * (low & MASK)
+        limbs[row[i], 1] += w[i] * ((low >> BITS) & MASK)
+        limbs[row[i], 2] += w[i] * (high & MASK)
+        limbs[row[i], 3] += w[i] * (high >> BITS)
+
+
+@njit(cache=True)
+def carry(limbs):  # type: ignore[no-untyped-def]
+    """Bring all limbs but the last into 0 … 2^32 − 1; the last keeps the sign."""
+    for at in range(len(limbs) - 1):
+        limbs[at + 1] += limbs[at] >> BITS
+        limbs[at] &= MASK
+
+
+@njit(cache=True)
+def round_one(limbs, unit, spare):  # type: ignore[no-untyped-def]
+    """One sum as ``mantissa · 2^exponent``, the mantissa of at most 53 bits, halves to even."""
+    last = len(limbs) - 1
+    for at in range(last + 1):
+        spare[at] = limbs[at]
+    carry(spare)
+    negative = spare[last] < 0
+    if negative:
+        for at in range(last + 1):
+            spare[at] = -spare[at]
+        carry(spare)
+    top = last
+    while top >= 0 and spare[top] == 0:
+        top -= 1
+    if top < 0:
+        return np.int64(0), np.int64(0)
+    width = 0
+    while spare[top] >> width:
+        width += 1
+    drop = top * BITS + width - 53  # how many low bits do not fit
+    mantissa = np.int64(0)
+    if drop <= 0:
+        for at in range(top, -1, -1):
+            mantissa = (mantissa << BITS) | spare[at]
+        return (-mantissa if negative else mantissa), np.int64(unit)
+    first, shift = drop >> 5, drop & 31
+    for at in range(top, first, -1):  # the limbs above the one that is cut
+        mantissa |= spare[at] << (BITS * (at - first) - shift)
+    mantissa |= spare[first] >> shift
+    half = ((spare[first] >> (shift - 1)) & 1) if shift else (spare[first - 1] >> (BITS - 1))
+    below = (spare[first] & ((1 << (shift - 1)) - 1)) if shift else (spare[first - 1] & (MASK >> 1))
+    for at in range(first if shift else first - 1):
+        below |= spare[at]
+    if half and (below or mantissa & 1):
+        mantissa += 1
+    return (-mantissa if negative else mantissa), np.int64(unit + drop)
+
+
+@njit(cache=True)
+def rounded(limbs, unit):  # type: ignore[no-untyped-def]
+    """Every sum as a mantissa of at most 53 bits and an exponent."""
+    mantissas, exponents = np.empty(len(limbs), np.int64), np.empty(len(limbs), np.int64)
+    spare = np.empty(limbs.shape[1], np.int64)
+    for row in range(len(limbs)):
+        mantissas[row], exponents[row] = round_one(limbs[row], unit, spare)
+    return mantissas, exponents
+
+
+@njit(cache=True)
+def whole(limbs):  # type: ignore[no-untyped-def]
+    """Sums of three limbs as int64, and which of them do not fit."""
+    values, lost = np.empty(len(limbs), np.int64), np.zeros(len(limbs), np.bool_)
+    spare = np.empty(limbs.shape[1], np.int64)
+    for row in range(len(limbs)):
+        for at in range(limbs.shape[1]):
+            spare[at] = limbs[row, at]
+        carry(spare)
+        values[row] = (spare[1] << BITS) | spare[0]
+        lost[row] = spare[2] != (-1 if spare[1] >> (BITS - 1) else 0)
+    return values, lost
+
+
+LIMIT_HIGH: Final = 10**38 >> 64
+LIMIT_LOW: Final = 10**38 & ((1 << 64) - 1)
+
+
+@njit(cache=True)
+def decimals(limbs):  # type: ignore[no-untyped-def]
+    """Sums of five limbs as 128-bit halves, and which of them have more than 38 digits."""
+    halves, lost = np.empty((len(limbs), 2), np.int64), np.zeros(len(limbs), np.bool_)
+    spare = np.empty(limbs.shape[1], np.int64)
+    for row in range(len(limbs)):
+        for at in range(limbs.shape[1]):
+            spare[at] = limbs[row, at]
+        carry(spare)
+        halves[row, 0] = (spare[1] << BITS) | spare[0]
+        halves[row, 1] = (spare[3] << BITS) | spare[2]
+        if spare[4] < 0:
+            for at in range(len(spare)):
+                spare[at] = -spare[at]
+            carry(spare)
+        high = (np.uint64(spare[3]) << np.uint64(BITS)) | np.uint64(spare[2])
+        low = (np.uint64(spare[1]) << np.uint64(BITS)) | np.uint64(spare[0])
+        above = high > np.uint64(LIMIT_HIGH) or (high == np.uint64(LIMIT_HIGH) and low >= np.uint64(LIMIT_LOW))
+        lost[row] = spare[4] != 0 or above
+    return halves, lost

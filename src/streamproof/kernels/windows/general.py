@@ -1,0 +1,248 @@
+"""Any result over any window, incrementally: the windows that a change touches are computed anew from their members."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamproof.errors import RunError
+from streamproof.events.time import BEGINNING, FOREVER, show_tick
+from streamproof.kernels.base import Context, State
+from streamproof.kernels.cells import Ints
+from streamproof.kernels.delta import Delta
+from streamproof.kernels.runs import LE, PAYLOAD, W
+from streamproof.kernels.store import Events as Stored
+from streamproof.kernels.store import Found, Store
+from streamproof.kernels.windows.changes import Events, Spans, check_weights, earliest_change
+from streamproof.kernels.windows.counts import Counts
+from streamproof.kernels.windows.evaluate import Evaluator
+from streamproof.kernels.windows.frames import Frames
+from streamproof.kernels.windows.grid import Grid, unbounded
+from streamproof.kernels.windows.liveliness import Liveliness, Step, liveliness_of
+from streamproof.kernels.windows.outputs import Outputs, difference
+from streamproof.kernels.windows.segments import Bools, Members, Rows, Windows, unique_windows
+from streamproof.kernels.windows.snapshot import Snapshots
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed
+from streamproof.plan.windows import CountEnd, CountStart, Snapshot
+
+
+class General:
+    """One node over all groups, with every live event and the last rows of every window that may still change."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        self.typed, self.context = typed, context
+        self.lively = liveliness_of(typed, context.emission)
+        self.evaluator = Evaluator(typed, context, self.lively)
+        self.frames = frames_of(typed, self.lively, context)
+        self.outputs = Outputs(self.evaluator.layout.width)
+        self._timed = isinstance(self.frames, Counts) and self.frames.timed
+        width = self.evaluator.kept.layout.width + (2 if self._timed else 0)
+        self.store = Store(width)
+        self.ageless = Store(width)  # events without a start: no grid can hold them once they are sealed
+        self.frontier = BEGINNING
+        self.seen = BEGINNING  # the latest start
+        self.sealed = BEGINNING  # the output's frontier
+
+    # --- one batch ----------------------------------------------------------------------------------------------------
+
+    def on_batch(self, delta: Delta) -> Delta:
+        step = self._advance(delta)
+        events = self.frames.placed(self.read(delta)).settled()
+        events = self._without_ageless(events, step.frontier)
+        if not len(events.w) and step.frontier == step.frontier_before and step.due == step.due_before:
+            return Delta.empty(self.typed.schema, frontier=self.sealed)
+        self.store.add(*events)
+        self.frames.apply(events)
+        group, rows = self._update(events, step)
+        if step.frontier > step.frontier_before or self.lively.emission == "final":
+            final = self._forget(step.frontier)
+            group, rows = final if self.lively.emission == "final" else (group, rows)
+        self._check_promise(group, rows)
+        self.sealed = self._sealed()
+        return self._delta(group, rows)
+
+    def _advance(self, delta: Delta) -> Step:
+        """Move time on."""
+        before, due_before = self.frontier, self.lively.due(self.frontier, self.seen)
+        self.frontier = max(self.frontier, delta.frontier)
+        if len(delta):
+            self.seen = max(self.seen, int(delta.le.max()))
+        return Step(before, self.frontier, due_before, self.lively.due(self.frontier, self.seen))
+
+    def read(self, delta: Delta) -> Events:
+        """The events of a delta, with what is kept of each."""
+        check_weights(delta.w)
+        return Events(delta.group, delta.le, delta.re, delta.w, self.evaluator.kept.encode(delta))
+
+    def _without_ageless(self, events: Events, frontier: int) -> Events:
+        """On a grid, events without a start are kept aside: they may be taken back until a frontier seals them."""
+        if not isinstance(self.frames, Grid):
+            return events
+        ageless = events.le <= BEGINNING
+        if ageless.any():
+            self.ageless.add(*events.take(ageless))
+            events = events.take(~ageless)
+        if frontier > BEGINNING and len(self.ageless):
+            raise unbounded(BEGINNING, int(self.ageless.events().re[0]))
+        return events
+
+    def _update(self, events: Events, step: Step) -> tuple[Ints, Rows]:
+        """New results for the windows that changed or became due; what that changes in the output."""
+        stored = self.store.events()
+        if step.frontier >= FOREVER and isinstance(self.frames, Grid):
+            self.frames.refuse_endless(stored)
+        windows, gone = self.touched(Spans.of(events, self.lively.watch), step, stored)
+        members = self.members(windows, self.store)
+        change = self._change(members.windows, events)
+        rows = self.evaluator.rows(members, change)
+        old_windows, old = self.outputs.drop(gone)
+        self.outputs.add(members.windows, self.evaluator.holds(members), rows)
+        if self.evaluator.wants_changes:
+            self.evaluator.forget(_without(old_windows, members.windows))
+        return difference(old_windows.group, old, members.windows.group, rows)
+
+    def touched(self, spans: Spans, step: Step, stored: Stored) -> tuple[Windows, Bools]:
+        """The windows to compute anew, and the outputs that they replace."""
+        near = self.frames.near(spans, step.due)
+        # a closed window that has no output is final, or never had members
+        known = ~self.lively.is_closed(near.re, step.frontier_before) | (self.outputs.find(near) >= 0)
+        near = near.take(known)
+        stale, gone = self.frames.stale(spans, near, self.outputs)
+        near = near.take(stale)
+        if step.due == step.due_before:
+            return near, gone
+        due = self.frames.newly_due(step, stored)
+        joined = [np.concatenate(pair) for pair in zip(near, due, strict=True)]
+        return unique_windows(*joined), gone
+
+    def members(self, windows: Windows, store: Store) -> Members:
+        """The windows that have members, with these."""
+        found = store.overlapping(*windows)
+        filled = np.zeros(len(windows.le), np.bool_)
+        filled[found.query] = True
+        number = np.cumsum(filled) - 1
+        return self._members(windows.take(filled), number[found.query], found)
+
+    def _members(self, windows: Windows, window: Ints, found: Found) -> Members:
+        rows, slot = found.rows, _slots(found)
+        if len(found.parts) > 1:
+            order = np.argsort(window, kind="stable")
+            window, rows, slot = window[order], rows[order], slot[order]
+        # where lifetimes are among the cells, the store holds points instead
+        times, kept = (PAYLOAD, PAYLOAD + 2) if self._timed else (LE, PAYLOAD)
+        le, re, w = (np.ascontiguousarray(rows[:, n]) for n in (times, times + 1, W))
+        layout = self.evaluator.kept.layout
+        return Members(windows, window, le, re, w, slot, rows[:, kept:], layout, self.context.strings)
+
+    def _change(self, windows: Windows, events: Events) -> Members | None:
+        """The signed events that changed in each of these windows."""
+        if not self.evaluator.wants_changes or not len(events.w):
+            return None
+        changed = Store(self.store.width)
+        changed.add(*events)
+        found = changed.overlapping(*windows)
+        return self._members(windows, found.query, found)
+
+    def _check_promise(self, group: Ints, rows: Rows) -> None:
+        """A module that promised time-bound output must not reach back behind what was sealed on its word."""
+        if not self.lively.time_bound:
+            return
+        earliest = earliest_change(group, rows.le, rows.re, rows.w, rows.cells)
+        if earliest < self.sealed:
+            raise RunError(
+                f"{self.typed.module} changed its output from {show_tick(earliest)} on, which was sealed "
+                f"up to {show_tick(self.sealed)}",
+                fix='it is not time-bound: promise restriction "window_based" at most',
+                name="output_in_past",
+            )
+
+    # --- cleanup ------------------------------------------------------------------------------------------------------
+
+    def _forget(self, frontier: int) -> tuple[Ints, Rows]:
+        """Forget what is final; the rows of the windows that became so."""
+        windows, rows = self.outputs.drop(self.lively.is_final(self.outputs, frontier))
+        self.evaluator.forget(windows)
+        if frontier >= FOREVER:
+            self.store = Store(self.store.width)
+            self.frames = frames_of(self.typed, self.lively, self.context)
+        else:
+            needed = self.frames.forget(frontier, self.outputs, self.store.events())
+            if not needed.all():
+                self.store.replace(self.store.all_rows()[needed])
+        return windows.group[rows.window], rows
+
+    def _sealed(self) -> int:
+        opened = self.frames.opened(self.frontier)
+        return max(self.sealed, self.lively.sealed(self.frontier, opened, self.outputs))
+
+    def _delta(self, group: Ints, rows: Rows) -> Delta:
+        columns = tuple(self.evaluator.layout.decode(rows.cells, self.context.strings))
+        return Delta(group, rows.le, rows.re, rows.w, columns, self.sealed)
+
+    # --- state --------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> State:
+        state: State = {"frontier": self.frontier, "seen": self.seen, "sealed": self.sealed}
+        state["events"], state["ageless"] = self.store.all_rows().copy(), self.ageless.all_rows().copy()
+        for prefix, part in (("output", self.outputs.snapshot()), ("frame", self.frames.snapshot())):
+            state.update({f"{prefix}.{name}": value for name, value in part.items()})
+        return state
+
+    def restore(self, state: State) -> None:
+        self.frontier, self.seen, self.sealed = (_number(state, name) for name in ("frontier", "seen", "sealed"))
+        for name, store in (("events", self.store), ("ageless", self.ageless)):
+            rows = state[name]
+            assert isinstance(rows, np.ndarray)
+            store.replace(rows.copy())
+        self.outputs.restore(_part(state, "output"))
+        self.frames.restore(_part(state, "frame"))
+
+    def live_strings(self) -> Ints:
+        kept = self.evaluator.kept.layout
+        first = PAYLOAD + (2 if self._timed else 0)
+        parts = [kept.string_codes(store.all_rows()[:, first:]) for store in (self.store, self.ageless)]
+        return np.unique(np.concatenate([*parts, self.evaluator.layout.string_codes(self.outputs.rows.cells)]))
+
+    def live_groups(self) -> Ints:
+        return np.unique(np.concatenate([self.store.keys(), self.ageless.keys(), self.outputs.windows.group]))
+
+    def live_rows(self) -> int:
+        return len(self.store) + len(self.ageless) + len(self.outputs)
+
+
+def frames_of(typed: Typed, lively: Liveliness, context: Context) -> Frames:
+    """The windows of a node."""
+    node = typed.node
+    assert isinstance(node, nodes.Aggregation | nodes.TopK | nodes.Uda | nodes.Udo)
+    window = node.window
+    if isinstance(window, Snapshot):
+        return Snapshots(lively)
+    if isinstance(window, CountStart | CountEnd):
+        return Counts(window, lively)
+    return Grid(window, lively, context)
+
+
+def _without(windows: Windows, others: Windows) -> Windows:
+    """The windows that are not among others."""
+    there = set(zip(*(column.tolist() for column in others), strict=True))
+    gone = [name not in there for name in zip(*(column.tolist() for column in windows), strict=True)]
+    return windows.take(np.array(gone, np.bool_))
+
+
+def _slots(found: Found) -> Ints:
+    """A number for each event found."""
+    offset, slots = 0, []
+    for rows, at in found.parts:
+        slots.append(at + offset)
+        offset += len(rows)
+    return np.concatenate(slots)
+
+
+def _part(state: State, prefix: str) -> State:
+    return {name.partition(".")[2]: value for name, value in state.items() if name.startswith(prefix + ".")}
+
+
+def _number(state: State, name: str) -> int:
+    value = state[name]
+    assert isinstance(value, int)
+    return value

@@ -1,0 +1,124 @@
+"""Tumbling and hopping windows: ``[offset + k·hop, offset + k·hop + size)`` for every integer k.
+
+Which windows an event falls into is arithmetic. Only due windows are ever listed, so infinite lifetimes never loop.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamproof.errors import PlanError, RunError
+from streamproof.events.time import BEGINNING, FOREVER, show_tick
+from streamproof.kernels.base import Context, State
+from streamproof.kernels.cells import Ints
+from streamproof.kernels.store import Events as Stored
+from streamproof.kernels.windows.changes import Events, Spans
+from streamproof.kernels.windows.frames import least_held
+from streamproof.kernels.windows.liveliness import Liveliness, Step
+from streamproof.kernels.windows.outputs import Outputs
+from streamproof.kernels.windows.segments import Bools, Windows, spread, unique_windows
+from streamproof.plan.limits import too_many_windows
+from streamproof.plan.windows import Hopping, Tumbling
+
+LONGEST = 2**60  # longer windows would leave the range of int64
+
+
+class Grid:
+    """Windows on a grid; they are the same for every group and need no state."""
+
+    def __init__(self, window: Tumbling | Hopping, lively: Liveliness, context: Context) -> None:
+        hop = window.size if isinstance(window, Tumbling) else window.hop
+        assert isinstance(window.size, int)
+        assert isinstance(hop, int)
+        assert isinstance(window.offset, int)
+        if max(window.size, hop) > LONGEST:
+            what = f"a window of {window.size} ticks every {hop} ticks leaves the range of ±2^62 ticks"
+            raise PlanError(what, fix="use a coarser time unit", name="overflow")
+        self.size, self.hop, self.offset = window.size, hop, window.offset % hop
+        self._lively = lively
+        self._context = context
+
+    def start(self, k: Ints) -> Ints:
+        return self.offset + k * self.hop
+
+    def first(self, le: Ints) -> Ints:
+        """The number of the first window that ends after ``le``."""
+        return (le - self.offset - self.size) // self.hop + 1
+
+    def last(self, re: Ints) -> Ints:
+        """The number of the last window that starts before ``re``."""
+        return (re - self.offset - 1) // self.hop
+
+    def last_due(self, due: int) -> int:
+        """The number of the last window that is due."""
+        reach = 0 if self._lively.by_start else self.size
+        number = (due - self.offset - reach) // self.hop
+        horizon = self._context.horizon
+        return number if horizon is None else min(number, (horizon - self.offset - self.size) // self.hop)
+
+    def placed(self, events: Events) -> Events:
+        return events
+
+    def apply(self, events: Events) -> None:
+        """Windows on a grid do not depend on events."""
+
+    def near(self, spans: Spans, due: int) -> Windows:
+        # an end that moved to or from inside a window does not change its members
+        first = np.where(spans.moved, -((self.offset - spans.lo) // self.hop), self.first(spans.lo))
+        last = np.minimum(self.last(spans.hi), self.last_due(due))
+        return self._listed(spans.group, first, last, spans.lo, spans.hi)
+
+    def newly_due(self, step: Step, stored: Stored) -> Windows:
+        first = np.maximum(self.first(stored.le), self.last_due(step.due_before) + 1)
+        last = np.minimum(self.last(stored.re), self.last_due(step.due))
+        return self._listed(stored.key, first, last, stored.le, stored.re)
+
+    def _listed(self, group: Ints, first: Ints, last: Ints, le: Ints, re: Ints) -> Windows:
+        count = np.maximum(last - first + 1, 0)
+        most, limit = int(count.max()) if len(count) else 0, self._context.limits.windows_per_event
+        if most > limit:
+            at = int(count.argmax())
+            raise too_many_windows(most, limit, at=f"[{show_tick(int(le[at]))}, {show_tick(int(re[at]))})")
+        source, k = spread(first, count)
+        start = self.start(k)
+        return unique_windows(group[source], start, start + self.size)
+
+    def stale(self, spans: Spans, near: Windows, outputs: Outputs) -> tuple[Bools, Bools]:
+        found = outputs.find(near)
+        gone = np.zeros(len(outputs), np.bool_)
+        gone[found[found >= 0]] = True
+        return np.ones(len(near.le), np.bool_), gone
+
+    def forget(self, frontier: int, outputs: Outputs, stored: Stored) -> Bools:
+        groups = np.unique(stored.key)
+        held = least_held(outputs, self._lively.is_closed(outputs.windows.re, frontier), groups)
+        ends = self.start(self.last(stored.re)) + self.size  # of the last window each event falls into
+        return (stored.re >= frontier) | (ends > frontier) | (stored.re > held[np.searchsorted(groups, stored.key)])
+
+    def opened(self, frontier: int) -> int:
+        if frontier <= BEGINNING:
+            return frontier
+        k = (frontier - self.offset - self.size) // self.hop + 1  # the first window that ends after the frontier
+        return self.offset + k * self.hop
+
+    def snapshot(self) -> State:
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Nothing is kept."""
+
+    def refuse_endless(self, stored: Stored) -> None:
+        """At the end of time, events that never end fall into infinitely many windows."""
+        endless = stored.re >= FOREVER
+        if self._context.horizon is None and endless.any():
+            raise unbounded(int(stored.le[endless][0]), FOREVER)
+
+
+def unbounded(le: int, re: int) -> RunError:
+    """The error of an event that falls into infinitely many windows."""
+    return RunError(
+        "an event falls into infinitely many windows",
+        at=f"[{show_tick(le)}, {show_tick(re)})",
+        fix="give a horizon (--horizon T), or end the lifetimes first" if re >= FOREVER else "give lifetimes a start",
+        name="unbounded_windows",
+    )

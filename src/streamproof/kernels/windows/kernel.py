@@ -1,0 +1,49 @@
+"""The kernel of a windowed node: aggregates, rankings and modules over any window, for all groups at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from streamproof.kernels.base import Context, State
+from streamproof.kernels.cells import Ints
+from streamproof.kernels.delta import Delta
+from streamproof.kernels.windows.general import General
+from streamproof.kernels.windows.inspect import Inspection, affected, inspect
+from streamproof.plan.check import Typed
+
+
+class WindowKernel:
+    """One windowed node, run incrementally."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        self._how = General(typed, context)
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        return self._how.on_batch(delta)
+
+    def inspect(self, change: Delta | None = None) -> Inspection:
+        """The windows with their members, what is retained, how far the output is sealed, and what a change would do.
+
+        Nothing is changed by asking.
+        """
+        shown = inspect(self._how)
+        if change is None:
+            return shown
+        twin = General(self._how.typed, self._how.context)
+        twin.restore(self._how.snapshot())
+        return replace(shown, affected=affected(self._how, twin, change))
+
+    def snapshot(self) -> State:
+        return self._how.snapshot()
+
+    def restore(self, state: State) -> None:
+        self._how.restore(state)
+
+    def live_strings(self) -> Ints:
+        return self._how.live_strings()
+
+    def live_groups(self) -> Ints:
+        return self._how.live_groups()
+
+    def live_rows(self) -> int:
+        return self._how.live_rows()

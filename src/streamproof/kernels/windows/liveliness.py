@@ -1,0 +1,126 @@
+"""When windows are emitted, when they are final, and how far the output is sealed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.kernels.base import Emission
+from streamproof.kernels.cells import Ints
+from streamproof.kernels.windows.changes import Watch
+from streamproof.kernels.windows.outputs import Outputs
+from streamproof.kernels.windows.segments import Bools, Windows
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed
+from streamproof.plan.windows import Snapshot
+
+Stamp: TypeAlias = Literal["window", "point_end", "own"]
+"""Whose lifetime rows carry: the window's, the point at its end, or what a module says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far one batch takes time: the frontier, and up to where windows are due, before and after."""
+
+    frontier_before: int
+    frontier: int
+    due_before: int
+    due: int
+
+
+@dataclass(frozen=True, slots=True)
+class Liveliness:
+    """The rules of one node."""
+
+    watch: Watch
+    stamp: Stamp
+    sealable: bool  # False: a time-sensitive module without restriction, whose output nothing ever seals
+    time_bound: bool  # the module promises that changes from s on change its rows only from s on
+    stable: bool  # a snapshot that is cut in two gives the same rows on both sides
+    snapshot: bool
+    emission: Emission
+
+    @property
+    def by_start(self) -> bool:
+        """Whether windows are due by their start, before they end."""
+        if self.emission == "final":
+            return False
+        return self.emission == "eager" or self.snapshot or self.time_bound
+
+    def due(self, frontier: int, seen: int) -> int:
+        """Windows are due whose start (or end, by `by_start`) is at most this."""
+        reached = frontier if self.emission == "final" else max(frontier, seen)
+        strict = self.snapshot if self.emission == "final" else self.by_start and self.emission != "eager"
+        return reached - 1 if strict and BEGINNING < reached < FOREVER else reached
+
+    def is_due(self, windows: Windows, due: int) -> Bools:
+        return (windows.le if self.by_start else windows.re) <= due
+
+    def is_closed(self, re: Ints, frontier: int) -> Bools:
+        """Windows that can get no new members. The end of a snapshot at the frontier itself may still move."""
+        if self.snapshot and frontier < FOREVER:
+            return re < frontier
+        return re <= frontier
+
+    def is_final(self, outputs: Outputs, frontier: int) -> Bools:
+        """Windows that nothing can change any more."""
+        if frontier >= FOREVER:
+            return np.ones(len(outputs), np.bool_)
+        return self.is_closed(outputs.windows.re, frontier) & (outputs.hold < frontier)
+
+    def sealed(self, frontier: int, opened: int, outputs: Outputs) -> int:
+        """The output's frontier. ``opened`` is the least start of a window that can still get members.
+
+        ``outputs`` holds what is not final, so it holds every closed window that can still change.
+        """
+        if frontier >= FOREVER:
+            return FOREVER
+        if not self.sealable:
+            return BEGINNING
+        closed = self.is_closed(outputs.windows.re, frontier)
+        if self.stamp == "point_end":
+            return min(frontier, _least(outputs.windows.re[closed]))
+        if self.time_bound and self.emission != "final":
+            return frontier
+        held = min(frontier, _least(outputs.windows.le[closed]))
+        if self.snapshot and self.stable and self.emission != "final":
+            return held  # what lies before the frontier stays: rows are shortened and continued, not replaced
+        return min(held, opened)
+
+
+def _least(times: Ints) -> int:
+    return int(times.min()) if len(times) else FOREVER
+
+
+def liveliness_of(typed: Typed, emission: Emission) -> Liveliness:
+    """The rules for a node."""
+    node = typed.node
+    assert isinstance(node, nodes.Aggregation | nodes.TopK | nodes.Uda | nodes.Udo)
+    module = typed.module
+    snapshot = isinstance(node.window, Snapshot)
+    if isinstance(node, nodes.Aggregation | nodes.TopK):
+        ordered = isinstance(node, nodes.Aggregation) and any(agg.fn in ("first", "last") for _, agg in node.aggs)
+        stamp: Stamp = "point_end" if node.output == "point_end" else "window"
+        return Liveliness("ties" if ordered else "members", stamp, True, False, True, snapshot, emission)
+    assert module is not None
+    own = isinstance(node, nodes.Udo) and module.time_sensitive and node.stamp != "align"
+    stamp = "own" if own else "point_end" if isinstance(node, nodes.Uda) and node.output == "point_end" else "window"
+    return Liveliness(
+        watch=_watch(typed, node),
+        stamp=stamp,
+        sealable=not (module.time_sensitive and node.restriction == "none"),
+        time_bound=own and node.restriction == "time_bound",
+        stable=module.properties.deterministic and not module.time_sensitive,
+        snapshot=snapshot,
+        emission=emission,
+    )
+
+
+def _watch(typed: Typed, node: nodes.Uda | nodes.Udo) -> Watch:
+    assert typed.module is not None
+    if typed.module.time_sensitive:
+        return "clipped" if node.clip in ("right", "full") else "ends"
+    return "members" if typed.module.properties.order_insensitive else "ends"

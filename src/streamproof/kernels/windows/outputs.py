@@ -1,0 +1,94 @@
+"""What was emitted last for each window that may still change."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamproof.kernels.base import State
+from streamproof.kernels.cells import Ints
+from streamproof.kernels.interning import Interner
+from streamproof.kernels.sorting import order_by
+from streamproof.kernels.windows.segments import Bools, Rows, Windows, find
+
+
+def no_windows() -> Windows:
+    return Windows(*(np.empty(0, np.int64) for _ in range(3)))
+
+
+def no_rows(width: int) -> Rows:
+    none = np.empty(0, np.int64)
+    return Rows(none, none, none, none, np.empty((0, width), np.int64))
+
+
+class Outputs:
+    """Windows by group and start, with the rows that each gave."""
+
+    def __init__(self, width: int) -> None:
+        self.windows = no_windows()
+        self.hold = np.empty(0, np.int64)  # per window: it is not final before the frontier has passed this
+        self.rows = no_rows(width)  # ``window`` counts the windows above
+
+    def __len__(self) -> int:
+        return len(self.hold)
+
+    def find(self, windows: Windows) -> Ints:
+        """Where windows of these groups and starts stand; −1 for those that do not."""
+        found: Ints = find(self.windows.group, self.windows.le, windows.group, windows.le)
+        return found
+
+    def taken(self, which: Bools) -> tuple[Windows, Rows]:
+        """Some windows and their rows, with the rows' ``window`` counting the windows taken."""
+        number = np.cumsum(which) - 1
+        chosen = which[self.rows.window]
+        rows = Rows(*(column[chosen] for column in self.rows))
+        return self.windows.take(which), rows._replace(window=number[rows.window])
+
+    def drop(self, which: Bools) -> tuple[Windows, Rows]:
+        """Forget some windows; they and their rows are handed back."""
+        gone = self.taken(which)
+        if which.any():
+            self.windows, self.rows = self.taken(~which)
+            self.hold = self.hold[~which]
+        return gone
+
+    def add(self, windows: Windows, hold: Ints, rows: Rows) -> None:
+        """Remember windows that are not there yet."""
+        if not len(hold):
+            return
+        shifted = rows._replace(window=rows.window + len(self.hold))
+        joined = [np.concatenate(pair) for pair in zip(self.windows, windows, strict=True)]
+        order = order_by(joined[0], joined[1])
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        self.windows = Windows(*(column[order] for column in joined))
+        self.hold = np.concatenate([self.hold, hold])[order]
+        both = Rows(*(np.concatenate(pair) for pair in zip(self.rows, shifted, strict=True)))
+        self.rows = both._replace(window=place[both.window])
+
+    def snapshot(self) -> State:
+        names = ("group", "start", "end", "hold", "row_window", "row_le", "row_re", "row_w", "row_cells")
+        return dict(zip(names, (*self.windows, self.hold, *self.rows), strict=True))
+
+    def restore(self, state: State) -> None:
+        arrays = [value for value in state.values() if isinstance(value, np.ndarray)]
+        self.windows, self.hold = Windows(*arrays[:3]), arrays[3]
+        self.rows = Rows(*arrays[4:])
+
+
+def difference(group_before: Ints, before: Rows, group_after: Ints, after: Rows) -> tuple[Ints, Rows]:
+    """What turns one set of rows into the other: the groups and signed rows, nothing that cancels.
+
+    The groups are those of the windows that the rows count.
+    """
+    group = np.concatenate([group_before[before.window], group_after[after.window]])
+    negative = before._replace(w=-before.w)
+    both = Rows(*(np.concatenate(pair) for pair in zip(negative, after, strict=True)))
+    if not len(before.w):
+        return group, both
+    identity = np.column_stack([group, both.le, both.re, both.cells])
+    codes = Interner(identity.shape[1]).intern(identity)
+    net = np.zeros(int(codes.max()) + 1 if len(codes) else 0, np.int64)
+    np.add.at(net, codes, both.w)
+    _, firsts = np.unique(codes, return_index=True)
+    firsts = np.sort(firsts[net != 0])
+    return group[firsts], Rows(*(column[firsts] for column in both))._replace(w=net[codes[firsts]])

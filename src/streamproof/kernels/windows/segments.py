@@ -1,0 +1,174 @@
+"""The members of several windows, one window after the other, and loops over such segments.
+
+>>> spread(np.array([7, 9]), np.array([2, 1]))
+(array([0, 0, 1]), array([7, 8, 9]))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from streamproof.kernels.cells import Cells, Ints, Layout, Strings
+from streamproof.kernels.sorting import order_by
+
+Bools = npt.NDArray[np.bool_]
+SIGN = np.int64(-(2**63))
+
+
+class Windows(NamedTuple):
+    """Windows of groups, sorted by group and start; no two of one group start together."""
+
+    group: Ints
+    le: Ints
+    re: Ints
+
+    def take(self, at: Ints | Bools) -> Windows:
+        return Windows(self.group[at], self.le[at], self.re[at])
+
+
+class Rows(NamedTuple):
+    """Result rows: of which window, with which lifetime, how often, and their payload's cells."""
+
+    window: Ints
+    le: Ints
+    re: Ints
+    w: Ints
+    cells: Cells
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Pairs of a window and an event in it, in the order of the windows. Every window has at least one."""
+
+    windows: Windows
+    window: Ints  # which window, counted from 0
+    le: Ints  # the event's lifetime
+    re: Ints
+    w: Ints
+    slot: Ints  # a number of the event: members of one slot are the same event
+    cells: Cells  # what is kept of the event
+    layout: Layout
+    strings: Strings
+
+    def __len__(self) -> int:
+        """How many windows."""
+        return len(self.windows.le)
+
+    def known(self, column: int) -> Bools:
+        """Where a column is not null."""
+        return ~self.layout.nulls(self.cells, column)
+
+    def values(self, column: int) -> Ints:
+        """The cells of a column that has one per row."""
+        return np.ascontiguousarray(self.cells[:, self.layout.columns[column][1]])
+
+    def order_keys(self, column: int) -> list[Ints]:
+        """Integers that sort as a column's values do, nulls aside."""
+        kind, cell = self.layout.columns[column]
+        values = self.values(column)
+        match kind.kind:
+            case "string":
+                return [self.strings.order(values)]
+            case "float64":  # sign and magnitude become one order; the one NaN is the greatest
+                return [values ^ ((values >> 63) & np.int64(2**63 - 1))]
+            case "decimal":
+                return [np.ascontiguousarray(self.cells[:, cell + 1]), values ^ SIGN]
+        return [values]
+
+    def floats(self, column: int) -> npt.NDArray[np.float64]:
+        """A column of integers or floats as floats."""
+        kind, _ = self.layout.columns[column]
+        values = self.values(column)
+        return values.view(np.float64) if kind.kind == "float64" else values.astype(np.float64)
+
+
+def unique_windows(group: Ints, le: Ints, re: Ints) -> Windows:
+    """Windows sorted by group and start, each once."""
+    order = order_by(group, le)
+    group, le, re = group[order], le[order], re[order]
+    fresh = np.ones(len(group), np.bool_)
+    fresh[1:] = (group[1:] != group[:-1]) | (le[1:] != le[:-1])
+    return Windows(group[fresh], le[fresh], re[fresh])
+
+
+def spread(first: Ints, count: Ints) -> tuple[Ints, Ints]:
+    """For each range of ``count`` numbers from ``first`` on: which range, and the number."""
+    source = np.repeat(np.arange(len(count)), count)
+    step = np.arange(len(source)) - np.repeat(np.cumsum(count) - count, count)
+    return source, first[source] + step
+
+
+@njit(cache=True)
+def find(group, le, wanted_group, wanted_le):  # type: ignore[no-untyped-def]
+    """Where each wanted pair stands in sorted columns; −1 where it does not."""
+    out = np.empty(len(wanted_group), np.int64)
+    for i in range(len(wanted_group)):
+        at = first_from(group, le, wanted_group[i], wanted_le[i])
+        found = at < len(group) and group[at] == wanted_group[i] and le[at] == wanted_le[i]
+        out[i] = at if found else -1
+    return out
+
+
+@njit(cache=True)
+def first_from(group, le, wanted_group, wanted_le):  # type: ignore[no-untyped-def]
+    """The first place in sorted columns at or after a pair."""
+    low, high = 0, len(group)
+    while low < high:
+        middle = (low + high) >> 1
+        if group[middle] < wanted_group or (group[middle] == wanted_group and le[middle] < wanted_le):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True)
+def firsts_from(group, le, wanted_group, wanted_le):  # type: ignore[no-untyped-def]
+    """`first_from` for many."""
+    out = np.empty(len(wanted_group), np.int64)
+    for i in range(len(wanted_group)):
+        out[i] = first_from(group, le, wanted_group[i], wanted_le[i])
+    return out
+
+
+@njit(cache=True)
+def totals(window, w, known, windows):  # type: ignore[no-untyped-def]
+    """Per window the weight of its known members."""
+    out = np.zeros(windows, np.int64)
+    for i in range(len(window)):
+        if known[i]:
+            out[window[i]] += w[i]
+    return out
+
+
+@njit(cache=True)
+def largest(window, values, windows, least):  # type: ignore[no-untyped-def]
+    """Per window the largest value; ``least`` where there is none."""
+    out = np.full(windows, least)
+    for i in range(len(window)):
+        out[window[i]] = max(out[window[i]], values[i])
+    return out
+
+
+@njit(cache=True)
+def best(window, known, first, second, third, windows):  # type: ignore[no-untyped-def]
+    """Per window the known member with the least keys, by first, second, third; −1 where there is none."""
+    out = np.full(windows, -1)
+    for i in range(len(window)):
+        if not known[i]:
+            continue
+        at = out[window[i]]
+        if (
+            at < 0
+            or first[i] < first[at]
+            or (
+                first[i] == first[at] and (second[i] < second[at] or (second[i] == second[at] and third[i] < third[at]))
+            )
+        ):
+            out[window[i]] = i
+    return out

