@@ -1,6 +1,6 @@
 """How long the oracle takes for 100,000 events (1,000,000 where it says so).
 
-    python benchmarks/bench_oracle.py [--engine postgres --dsn …] [--events 100000]
+python benchmarks/bench_oracle.py [--engine postgres --dsn …] [--events 100000]
 """
 
 from __future__ import annotations
@@ -57,9 +57,11 @@ def cases(count: int) -> Iterator[tuple[str, Plan, dict[str, pa.Table]]]:
         select = (("k", Col("k", "l")), ("v", Col("v", "l")), ("u", Col("v", "r")))
         yield f"join, {keys} keys", nodes.Join(Source("S"), Source("R"), parse("l.k = r.k"), select), streams
         yield f"lasj, {keys} keys", nodes.AntiJoin(Source("S"), Source("R"), parse("l.k = r.k")), streams
-        yield f"snapshot, {keys} keys", keyed(lambda group: aggregates(group, Snapshot())), {"S": events(count, keys, 1)}
+        snapshots = keyed(lambda group: aggregates(group, Snapshot()))
+        yield f"snapshot, {keys} keys", snapshots, {"S": events(count, keys, 1)}
     lasting = nodes.AlterDuration(Source("S"), None)
-    yield "clip of endless, 100 keys", nodes.Clip(lasting, Source("S"), parse("l.k = r.k")), {"S": events(count, 100, 1)}
+    clipped = nodes.Clip(lasting, Source("S"), parse("l.k = r.k"))
+    yield "clip of endless, 100 keys", clipped, {"S": events(count, 100, 1)}
     yield "stitch of chop 7", nodes.Stitch(nodes.Chop(points, 7)), {"S": events(count, 10, 1)}
     yield "session 3 max 50 by k", nodes.Session(Source("S"), 3, 50, ("k",)), {"S": events(count, 10, 1)}
     yield "coalesce", nodes.Coalesce(nodes.Select(Source("S"), (("k", Col("k")),))), {"S": events(count, 10, 1)}

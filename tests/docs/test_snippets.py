@@ -1,8 +1,8 @@
 """Every snippet in the README and in docs/ runs, page by page, in a folder of its own.
 
 A fence with a title is a file that later snippets use. Python fences share one namespace per page; where they hold
-``>>>`` prompts, the output is compared. Console fences run their ``$`` lines and compare what is printed; ``...`` stands
-for any text.
+``>>>`` prompts, the output is compared. Console fences run their ``$`` lines and compare what is printed; ``...``
+stands for any text.
 """
 
 from __future__ import annotations

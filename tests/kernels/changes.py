@@ -25,6 +25,7 @@ from tests.reference.choices import Choices
 from tests.reference.evaluator import evaluate
 from tests.reference.values import Row, payload_identity
 
+EARLIEST = -3
 Values = tuple[Any, ...]
 Event = tuple[int, int, int, Values]  # group, le, re, payload
 Signed = tuple[int, int, int, int, Values]  # group, le, re, w, payload
@@ -51,63 +52,80 @@ class Shape:
     """What random streams look like."""
 
     steps: int = 8
-    latest: int = 24
-    longest: int = 9
+    changes: int = 4  # most in one step
+    longest: int = 6
     groups: int = 2
     forever: bool = True
 
 
 class Port:
-    """One input under way: what lives, and how far it is sealed."""
+    """One input under way: what lives, and how far it is sealed.
+
+    Times are often those where something already happens, and events that reach the frontier change often: that is
+    where incremental kernels go wrong.
+    """
 
     def __init__(self, choices: Choices, schema: Schema, shape: Shape) -> None:
         self.choices, self.schema, self.shape = choices, schema, shape
         self.live: list[Event] = []
         self.frontier = BEGINNING
+        self.peers: list[Port] = [self]
 
     def step(self, port: int) -> Step:
         rows: list[Signed] = []
-        for _ in range(self.choices.integer(0, 5)):
-            rows += self._change() if self.live and self.choices.chance(40) else self._insert()
-        if self.choices.chance(50):
-            self.frontier = max(self.frontier, -4) + self.choices.integer(0, 6)
+        for _ in range(self.choices.integer(0, self.shape.changes)):
+            rows += self._change() if self.live and self.choices.chance(50) else self._insert()
+        if self.choices.chance(60):
+            self.frontier = self._time(self.frontier)
         return Step(port, tuple(rows), self.frontier)
 
+    def _time(self, low: int) -> int:
+        """A finite time from ``low`` on, preferably one where something happens."""
+        low = max(low, EARLIEST)
+        known = [t for peer in self.peers for t in (peer.frontier, *(t for e in peer.live for t in e[1:3]))]
+        near = sorted({t for t in known if low <= t <= low + self.shape.longest})
+        if near and self.choices.chance(60):
+            return self.choices.pick(near)
+        return low + self.choices.integer(0, self.shape.longest)
+
     def _insert(self) -> list[Signed]:
-        low = max(self.frontier, -4)
-        le = self.choices.integer(low, max(low, self.shape.latest))
-        if self.shape.forever and self.frontier == BEGINNING and self.choices.chance(3):
-            le = BEGINNING
-        re = max(le, -4) + self.choices.integer(1, self.shape.longest)
-        if self.shape.forever and self.choices.chance(10):
-            re = FOREVER
-        payload = tuple(self.choices.pick(VALUES[name]) for name in self.schema.names)
-        event = (self.choices.integer(0, self.shape.groups - 1), le, re, payload)
-        if self.live and self.choices.chance(20):  # the same event again, or one that touches it
-            group, old_le, old_re, payload = self.choices.pick(self.live)
-            if old_le >= self.frontier and self.choices.chance(40):
-                event = (group, old_le, old_re, payload)
-            elif self.frontier <= old_re < FOREVER:
-                event = (group, old_re, old_re + self.choices.integer(1, 5), payload)
+        event = self._event()
         self.live.append(event)
         return [_signed(event, 1)]
 
+    def _event(self) -> Event:
+        le = self._time(self.frontier)
+        if self.shape.forever and self.frontier == BEGINNING and self.choices.chance(3):
+            le = BEGINNING
+        group, payload = self.choices.integer(0, self.shape.groups - 1), self._payload()
+        if self.live and self.choices.chance(30):  # like one that is there
+            group, old_le, _, payload = self.choices.pick(self.live)
+            le = old_le if old_le >= self.frontier and self.choices.chance(50) else le
+        return group, le, self._end(le), payload
+
+    def _payload(self) -> Values:
+        return tuple(self.choices.pick(VALUES[name]) for name in self.schema.names)
+
+    def _end(self, le: int) -> int:
+        if self.shape.forever and self.choices.chance(8):
+            return FOREVER
+        return self._time(max(self.frontier, le + 1))
+
     def _change(self) -> list[Signed]:
         """Another end for an event, or none."""
-        at = self.choices.integer(0, len(self.live) - 1)
+        at = self.choices.pick(self._open() or [0])
         group, le, re, payload = event = self.live[at]
         if le >= self.frontier and self.choices.chance(40):
             del self.live[at]
             return [_signed(event, -1)]
-        least = max(self.frontier, le + 1, -4)
-        if re < self.frontier and le < self.frontier:
+        if le < self.frontier and re < self.frontier:
             return []
-        end = least + self.choices.integer(0, self.shape.longest)
-        if self.shape.forever and self.choices.chance(10):
-            end = FOREVER
-        changed = (group, le, end, payload)
-        self.live[at] = changed
-        return [_signed(event, -1), _signed(changed, 1)]
+        self.live[at] = (group, le, self._end(le), payload)
+        return [_signed(event, -1), _signed(self.live[at], 1)]
+
+    def _open(self) -> list[int]:
+        """The events that may still change."""
+        return [at for at, (_, le, re, _) in enumerate(self.live) if max(le, re) >= self.frontier]
 
 
 def _signed(event: Event, w: int) -> Signed:
@@ -118,6 +136,8 @@ def script(choices: Choices, schemas: Sequence[Schema], shape: Shape | None = No
     """Random steps on random ports, and at the end the frontier ∞ on all."""
     shape = shape or Shape()
     ports = [Port(choices, schema, shape) for schema in schemas]
+    for port in ports:
+        port.peers = ports
     steps = []
     for _ in range(choices.integer(1, shape.steps)):
         number = choices.integer(0, len(ports) - 1)
@@ -297,12 +317,12 @@ def check_splits(case: Case, choices: Choices, shape: Shape | None = None) -> No
 
 def check_flat(case: Case, choices: Choices, *, rounds: int = 40, most: int) -> None:
     """In a long stream with steady frontiers, state stays below a bound that does not depend on its length."""
-    ports = [Port(choices, schema, Shape(latest=0, forever=False)) for schema in case.schemas]
+    shape = Shape(forever=False)
+    ports = [Port(choices, schema, shape) for schema in case.schemas]
     run = Run.of(case)
     for now in range(0, 10 * rounds, 10):
         for number, port in enumerate(ports):
-            port.shape = Shape(latest=now + 10, forever=False)
-            port.live = [event for event in port.live if event[2] >= now]
-            run.push(replace(port.step(number), frontier=max(now, port.frontier)))
+            port.live = [event for event in port.live if event[2] >= port.frontier]
             port.frontier = max(now, port.frontier)
+            run.push(Step(number, port.step(number).rows, port.frontier))
         assert run.kernel.live_rows() <= most

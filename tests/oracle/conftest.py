@@ -17,6 +17,6 @@ def duckdb_under_test() -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="session")
-def postgres_under_test() -> Iterator[Engine]:
-    with open_engine("postgres") as engine:
+def postgres_under_test(postgres_dsn: str) -> Iterator[Engine]:
+    with open_engine("postgres", postgres_dsn) as engine:
         yield engine

@@ -19,13 +19,13 @@ def _agrees(case: Case, engine: Engine) -> None:
     assert verdict.agrees is not False, verdict.text
 
 
-@settings(COMMON, max_examples=300 * SCALE)
+@settings(COMMON, max_examples=250 * SCALE)
 @given(case=cases())
 def test_duckdb_agrees(duckdb_under_test: Engine, case: Case) -> None:
     _agrees(case, duckdb_under_test)
 
 
-@settings(COMMON, max_examples=60 * SCALE)
+@settings(COMMON, max_examples=50 * SCALE)
 @given(case=cases())
 def test_postgres_agrees(postgres_under_test: Engine, case: Case) -> None:
     _agrees(case, postgres_under_test)

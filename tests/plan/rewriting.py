@@ -28,7 +28,7 @@ def demanding_case(choices: Choices, *, deepest: int = 3) -> Case:
     streams = {name: random_stream(choices, random_schema(choices, unit), most=10) for name in ("S", "R")}
     horizon = choices.integer(5, 30) if choices.chance(25) else None
     sources = tuple((nodes.Source(name), _shape(stream)) for name, stream in streams.items())
-    plan, shape = PlanMaker(choices, sources, horizon).plan(choices.integer(1, deepest))
+    plan, shape = PlanMaker(choices, sources, horizon).plan(choices.pick((1, 1, 2, deepest)))
     for _ in range(2 if choices.chance(20) else 1):
         plan = nodes.Where(plan, condition(choices, shape))
     plan = _repeated(choices, plan)
@@ -53,7 +53,7 @@ def condition(choices: Choices, shape: Shape) -> Expr:
 def _comparison(choices: Choices, maker: ExpressionMaker, column: Col, known: Column) -> Expr:
     if choices.chance(25):
         return Call("not", (Call("is_null", (column,)),))
-    if choices.chance(10):
+    if choices.chance(20):
         return Call("gt", (Col("le"), Lit(choices.integer(-5, 15), INT64)))
     other = maker.constant(known.type.kind)[0] if known.type.kind != "null" else Lit(True, BOOL)
     return Call(choices.pick(COMPARISONS), (column, other))

@@ -10,6 +10,7 @@ from hypothesis import assume, given, settings
 from streamproof.engines.oracle import duckdb_engine
 from streamproof.errors import StreamproofError
 from streamproof.events.schema import Schema
+from streamproof.language import json
 from streamproof.plan import nodes
 from streamproof.plan.check import check
 from streamproof.plan.modules import Properties, Registry, udf, udo
@@ -128,11 +129,16 @@ def test_projections_that_would_call_a_function_twice_stay_apart() -> None:
     expect(S.select(a="f(v)").select(b="a + 1"), S.select(b="f(v) + 1"), registry=modules)
 
 
-def test_projections_that_would_explode_stay_apart() -> None:
-    stream = S.select(a="v + v")
-    for _ in range(30):
-        stream = stream.select(a="a + a")
-    assert len(str(improved(stream).plan)) < 100_000
+def test_expressions_that_would_explode_stay_apart() -> None:
+    doubling, adding, filtering = S.select(a="v + v"), S.select(a="v"), S
+    for n in range(60):
+        doubling, adding = doubling.select(a="a + a"), adding.select(a="a + 1")
+        filtering = filtering.where(f"v > {n}").to_point()
+    for stream in (doubling, adding, doubling.where("a > 1"), filtering):
+        better = improved(stream)
+        assert len(repr(better.plan)) < 100_000
+        assert json.loads(json.dumps(better.plan)) == better.plan
+    assert len(list(nodes.walk(improved(adding).plan))) < 5
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ from tests.reference.values import Payload, Row, payload_identity, widen
 from tests.reference.windows import Bounds
 
 MANY_ROWS = 20_000
+Rule = Callable[..., list[Row]]
+"""From context, node and the rows of each input to the rows of the output."""
 
 
 class TooManyRows(Exception):
@@ -40,10 +42,11 @@ def evaluate(
     limits: Limits | None = None,
     registry: Registry | None = None,
     most_rows: int = MANY_ROWS,
+    rules: Mapping[type[nodes.Node], Rule] | None = None,
 ) -> list[Row]:
-    """The history that a plan gives over the histories of its sources."""
-    world = _World(histories, Bounds(horizon, limits or Limits()), registry or installed(), most_rows)
-    return world.rows(plan)
+    """The history that a plan gives over the histories of its sources; other ``rules`` than `RULES` are for testing."""
+    bounds = Bounds(horizon, limits or Limits())
+    return _World(histories, bounds, registry or installed(), most_rows, rules or RULES).rows(plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class _World:
     bounds: Bounds
     registry: Registry
     most_rows: int
+    rules: Mapping[type[nodes.Node], Rule]
     group: Sequence[Row] = ()
     known: dict[int, list[Row]] = field(default_factory=dict)  # results of shared parts
 
@@ -74,7 +78,7 @@ class _World:
             case nodes.GroupApply(key=key):
                 return self._group_apply(plan, key)
         inputs = [self.rows(part) for part in plan.inputs]
-        return RULES[type(plan.node)](Context(plan, self.bounds, self.registry), plan.node, *inputs)
+        return self.rules[type(plan.node)](Context(plan, self.bounds, self.registry), plan.node, *inputs)
 
     def _group_apply(self, plan: Typed, key: tuple[str, ...]) -> list[Row]:
         source, apply = plan.inputs
@@ -225,7 +229,7 @@ def _udo(context: Context, node: nodes.Udo, rows: list[Row]) -> list[Row]:
     return windowed.produced(context.plan, node, rows, _payload(context, node.map or ()), context.bounds)
 
 
-RULES: dict[type[nodes.Node], Callable[..., list[Row]]] = {
+RULES: dict[type[nodes.Node], Rule] = {
     nodes.Where: _where,
     nodes.Select: _select,
     nodes.Union: _union,

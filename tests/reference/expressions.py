@@ -24,7 +24,7 @@ Read = Callable[[Col], Any]
 Meaning = Callable[[Read], Any]
 
 ALIKE = (
-    "eq", "ne", "lt", "lte", "gt", "gte", "same", "in", "coalesce", "least", "greatest",
+    "eq", "ne", "lt", "lte", "gt", "gte", "same", "in", "least", "greatest",
     "add", "sub", "floordiv", "mod",
 )  # fmt: skip
 FLOATS = ("div", "sqrt", "ln", "log10", "exp", "power")
@@ -66,6 +66,8 @@ def _call(expr: Call, scope: Scope) -> Meaning:
     if expr.fn == "nullif":
         assert common is not None
         return lambda read: _nullif(parts[0](read), parts[1](read), common)
+    if expr.fn == "coalesce":
+        return lambda read: _first_known(parts, read, result)
     if expr.fn == "mul" and result.kind == "decimal":
         return lambda read: fit(_strict("mul", [_as_decimal(part(read)) for part in parts]), result)
     if expr.fn in SEES_NULL:
@@ -79,6 +81,12 @@ def _strict(fn: str, values: list[Any]) -> Any:
 
 def _as_decimal(value: Any) -> Any:
     return None if value is None else widen(value, Type("decimal", 38, 0)) if isinstance(value, int) else value
+
+
+def _first_known(parts: list[Meaning], read: Read, result: Type) -> Any:
+    """Like a case: what comes after the first value that is not null is never asked, so it cannot fail."""
+    values = (part(read) for part in parts)
+    return widen(next((value for value in values if value is not None), None), result)
 
 
 def _nullif(a: Any, b: Any, common: Type) -> Any:

@@ -177,10 +177,6 @@ def greatest(*values: Any) -> Any:
     return max((value for value in values if value is not None), key=order, default=None)
 
 
-def coalesce(*values: Any) -> Any:
-    return next((value for value in values if value is not None), None)
-
-
 SEES_NULL: dict[str, Callable[..., Any]] = {
     "and": and_,
     "or": or_,
@@ -189,7 +185,6 @@ SEES_NULL: dict[str, Callable[..., Any]] = {
     "is_null": lambda a: a is None,
     "least": least,
     "greatest": greatest,
-    "coalesce": coalesce,
 }
 STRICT: dict[str, Callable[..., Any]] = {
     "add": add,

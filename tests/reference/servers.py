@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from streamproof.engines.base import Engine, engine
+from tests.reference.engine import ReferenceEngine
 
 
 @contextmanager
@@ -18,6 +18,8 @@ def open_engine(name: str, dsn: str | None = None) -> Iterator[Engine]:
     """An engine by its name; for postgres a server of its own is started, unless one is given."""
     if name == "duckdb":
         yield engine(name, threads=1)
+    elif name == "reference":
+        yield ReferenceEngine()
     elif name != "postgres":
         yield engine(name)
     elif dsn is not None:

@@ -70,13 +70,13 @@ def random_schema(choices: Choices, unit: Unit | None) -> Schema:
     return Schema.of({name: TYPES[name] for name in names}, unit=unit)
 
 
-def random_stream(choices: Choices, schema: Schema, *, most: int = 12) -> Stream:
-    """A stream of up to ``most`` steps, each an insert, a retraction or a CTI."""
-    return _Writer(choices, schema).write(choices.integer(0 if choices.chance(15) else most // 3, most))
+def random_stream(choices: Choices, schema: Schema, *, most: int = 12, far: bool = True) -> Stream:
+    """A stream of up to ``most`` steps, each an insert, a retraction or a CTI; now and then ``far`` away from 0."""
+    return _Writer(choices, schema, far=far).write(choices.integer(0 if choices.chance(15) else most // 3, most))
 
 
 class _Writer:
-    def __init__(self, choices: Choices, schema: Schema) -> None:
+    def __init__(self, choices: Choices, schema: Schema, *, far: bool) -> None:
         self.choices = choices
         self.schema = schema
         self.live: dict[str, Row] = {}
@@ -84,7 +84,7 @@ class _Writer:
         self.events: list[Event] = []
         self.lasting = choices.chance(35)  # whether events may last forever
         self.plain = choices.chance(30)  # without retractions and CTIs
-        self.far = choices.pick(FAR) if choices.chance(2) else 0  # times far from 0
+        self.far = choices.pick(FAR) if far and choices.chance(2) else 0  # times far from 0
         self.alike = choices.chance(20)  # few different payloads and times, so that many events are equal or touch
 
     def write(self, steps: int) -> Stream:
@@ -167,12 +167,13 @@ def _moved(event: Event, by: int) -> Event:
 
     if isinstance(event, Cti):
         return Cti(move(event.t))
-    times = {name: move(getattr(event, name)) for name in ("le", "re", "re_new") if hasattr(event, name)}
-    return replace(event, **times)
+    if isinstance(event, Insert):
+        return replace(event, le=move(event.le), re=move(event.re))
+    return replace(event, le=move(event.le), re=move(event.re), re_new=move(event.re_new))
 
 
 @st.composite
-def streams(draw: Callable[[st.SearchStrategy[int]], int], schema: Schema | None = None) -> Stream:
+def streams(draw: Callable[[st.SearchStrategy[int]], int], schema: Schema | None = None, far: bool = True) -> Stream:
     """Legal physical streams, as a Hypothesis strategy."""
     choices = DrawnChoices(draw)
-    return random_stream(choices, schema or random_schema(choices, choices.pick(UNITS)))
+    return random_stream(choices, schema or random_schema(choices, choices.pick(UNITS)), far=far)

@@ -60,7 +60,7 @@ def test_worked_case(case: WorkedCase) -> None:
 # --- laws -------------------------------------------------------------------------------------------------------------
 
 KEYED_SCHEMA = Schema.of({"k": "string", "v": "int64"})
-KEYED = streams(schema=KEYED_SCHEMA)
+KEYED = streams(schema=KEYED_SCHEMA, far=False)  # near the horizon
 S, R = nodes.Source("S"), nodes.Source("R")
 SAME_KEY = Call("eq", (Col("k", "l"), Col("k", "r")))
 COUNT = (("n", Aggregate("count")),)

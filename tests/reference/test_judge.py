@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
 
-from streamproof.engines.base import Settings
-from streamproof.events.batch import Batch
-from streamproof.events.history import History
 from streamproof.plan import nodes
-from streamproof.plan.check import Typed
-from tests.reference import evaluator, lifetimes
-from tests.reference.evaluator import RULES, evaluate
+from tests.reference import lifetimes
+from tests.reference.engine import ReferenceEngine
+from tests.reference.evaluator import Rule
 from tests.reference.judge import judge
 from tests.reference.random_cases import Case, seeded_case
 from tests.reference.shrink import shrink
 from tests.reference.values import Row
 
 CASES = 3000
-Rule = Callable[..., list[Row]]
-
-
-class Mutant:
-    """The evaluator as an engine, with one operator that is wrong."""
-
-    name = "mutant"
-
-    def __init__(self, node: type[nodes.Node] | None = None, rule: Rule | None = None) -> None:
-        self.rules = RULES if node is None or rule is None else {**RULES, node: rule}
-
-    def supports(self) -> dict[str, bool | str]:
-        return {}
-
-    def run(self, plan: Typed, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> Iterator[Batch]:
-        histories = {
-            name: [(row.le, row.re, row.payload) for row in _history(batches)] for name, batches in inputs.items()
-        }
-        right, evaluator.RULES = evaluator.RULES, self.rules
-        try:
-            rows = evaluate(
-                plan, histories, horizon=settings.horizon, limits=settings.limits, registry=settings.registry
-            )
-        finally:
-            evaluator.RULES = right
-        yield Batch.from_rows(plan.schema, [(le, re, 1, payload) for le, re, payload in rows])
-
-
-def _history(batches: Iterable[Batch]) -> list[Any]:
-    known = list(batches)
-    return list(History.from_batches(known[0].schema, known).to_rows()) if known else []
 
 
 def _covered_at_start(context: Any, node: nodes.AntiJoin, left: list[Row], right: list[Row]) -> list[Row]:
@@ -80,7 +45,7 @@ MUTANTS: dict[str, tuple[type[nodes.Node], Rule]] = {
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_wrong_operator_is_found_and_shrunk(mutant: str) -> None:
-    engine = Mutant(*MUTANTS[mutant])
+    engine = ReferenceEngine(dict([MUTANTS[mutant]]))
     case = next(case for case in map(seeded_case, range(CASES)) if judge(case, engine).agrees is False)
 
     def differs(smaller: Case) -> bool:
@@ -93,4 +58,4 @@ def test_a_wrong_operator_is_found_and_shrunk(mutant: str) -> None:
 
 
 def test_the_evaluator_agrees_with_itself() -> None:
-    assert all(judge(seeded_case(seed), Mutant()).agrees is not False for seed in range(100))
+    assert all(judge(seeded_case(seed), ReferenceEngine()).agrees is not False for seed in range(100))

@@ -23,7 +23,7 @@ from streamproof.events.event import Cti, Event, Insert, Retract
 from streamproof.events.history import History
 from streamproof.events.notation import show_payload
 from streamproof.events.stream import PhysicalStream
-from streamproof.events.time import BEGINNING, FOREVER, show_tick
+from streamproof.events.time import BEGINNING, FOREVER, Unit, show_moment, show_tick
 
 
 class Ink(NamedTuple):
@@ -82,7 +82,8 @@ def marbles(
         return "(no events)"
     labels = [_cut(_plain(bar.label) if ascii else bar.label, min(_LABEL, width // 2), ink) for bar in bars]
     margin = max(map(_wide, labels)) + 1
-    axis = _Axis(bars, max(8, width - margin), ink)
+    unit = content.schema.unit if isinstance(content, PhysicalStream | History) else None
+    axis = _Axis(bars, max(8, width - margin), ink, unit)
     lines = [label + " " * (margin - _wide(label)) + axis.draw(bar) for label, bar in zip(labels, bars, strict=True)]
     lines.append(" " * margin + axis.labels())
     if more:
@@ -93,9 +94,10 @@ def marbles(
 class _Axis:
     """Where times stand: to scale if all of them can be told apart so, else in order."""
 
-    def __init__(self, bars: list[_Bar], width: int, ink: Ink) -> None:
+    def __init__(self, bars: list[_Bar], width: int, ink: Ink, unit: Unit | None) -> None:
         self._ink = ink
         self._width = width
+        self._unit = unit
         ends = [t for bar in bars for t in (bar.le, bar.re, bar.old) if t is not None]
         self._times = sorted({t for t in ends if BEGINNING < t < FOREVER}) or [0]
         self._first = 1 if min(ends) <= BEGINNING else 0  # room for the arrow to the left
@@ -137,11 +139,13 @@ class _Axis:
 
     def labels(self) -> str:
         """The times under the bars, as far as they have room."""
-        text = ""
+        text, day = "", ""
         for t in self._times:
-            place = self.place(t)
-            if (not text or place > len(text)) and place + len(str(t)) <= self._width:
-                text = text.ljust(place) + str(t)
+            place, moment = self.place(t), show_moment(t, self._unit)
+            today, _, clock = moment.rpartition("T")
+            label = clock.removesuffix("Z") if today and today == day else moment  # a day is named once
+            if (not text or place > len(text)) and place + len(label) <= self._width:
+                text, day = text.ljust(place) + label, today
         return text
 
 

@@ -159,7 +159,7 @@ class Uncovered:
         if frontier > self.base:
             self.lefts.drop(frontier if frontier < FOREVER else FOREVER + 1)  # at ∞ nothing can change any more
             self._move_base(frontier)
-            self.rights.drop(frontier + 2)
+            self.rights.drop(frontier + 1)
         for store in (self.lefts, self.rights):
             store.tidy()
         self.keys.collect(np.union1d(self.lefts.keys(), self.rights.keys()))

@@ -76,3 +76,17 @@ class Stateless:
 
     def live_rows(self) -> int:
         return 0
+
+
+def array(state: State, name: str) -> npt.NDArray[np.int64]:
+    """An array of a snapshot."""
+    value = state[name]
+    assert isinstance(value, np.ndarray), f"{name} is an array"
+    return value
+
+
+def number(state: State, name: str) -> int:
+    """A number of a snapshot."""
+    value = state[name]
+    assert isinstance(value, int), f"{name} is a number"
+    return value

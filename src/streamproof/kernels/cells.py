@@ -85,6 +85,16 @@ class Strings:
                 self._free.append(code)
         self._shown = None
 
+    def export(self) -> list[str | None]:
+        """Every string at its number, for a snapshot; None where a number is free."""
+        return list(self._texts)
+
+    def restore(self, texts: list[str | None]) -> None:
+        """Know these strings by these numbers: the inverse of `export`."""
+        self._texts = list(texts)
+        self._codes = {text: code for code, text in enumerate(texts) if text is not None}
+        self._free = [code for code, text in enumerate(texts) if text is None]
+
     def order(self, codes: Ints) -> Ints:
         """For each number the rank of its string by code point, so that ranks sort as the strings do."""
         used, inverse = np.unique(codes, return_inverse=True)

@@ -77,9 +77,9 @@ def concat(deltas: Sequence[Delta], *, frontier: int) -> Delta:
     filled = [delta for delta in deltas if len(delta)] or list(deltas[:1])
     if len(filled) == 1:
         return filled[0].at(frontier)
-    numbers = (np.concatenate([getattr(d, name) for d in filled]) for name in ("group", "le", "re", "w"))
+    group, le, re, w = (np.concatenate([getattr(d, name) for d in filled]) for name in ("group", "le", "re", "w"))
     columns = tuple(pa.concat_arrays(parts) for parts in zip(*(d.columns for d in filled), strict=True))
-    return Delta(*numbers, columns, frontier)
+    return Delta(group, le, re, w, columns, frontier)
 
 
 def consolidate(delta: Delta, layout: Layout, strings: Strings) -> Delta:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamproof.kernels.base import Context, State, Stateless
+from streamproof.kernels.base import Context, State, Stateless, array
 from streamproof.kernels.cells import Ints, Layout
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.interning import Interner
@@ -65,9 +65,8 @@ class EnterGroups(Stateless):
         return {"codes": codes, "rows": rows}
 
     def restore(self, state: State) -> None:
-        codes, rows = state["codes"], state["rows"]
-        assert isinstance(codes, np.ndarray) and isinstance(rows, np.ndarray)
-        self.groups.known = Interner.restore(self.groups.known.width, codes, rows)
+        width = self.groups.known.width
+        self.groups.known = Interner.restore(width, array(state, "codes"), array(state, "rows"))
 
     def live_strings(self) -> Ints:
         _, rows = self.groups.known.export()

@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.base import Context, State, Stateless
-from streamproof.kernels.cells import Ints
+from streamproof.kernels.base import Context, State, Stateless, array, number
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.linear import duration_of
 from streamproof.kernels.store import Store
@@ -40,21 +39,13 @@ class EndDependentDurationKernel(Stateless):
         return min(self.frontier, int(starts.min()))
 
     def snapshot(self) -> State:
-        key, le, re, w, _ = self.live.events()
-        return {"frontier": self.frontier, "le": le, "re": re, "w": w}
+        events = self.live.events()
+        return {"frontier": self.frontier, "le": events.le, "re": events.re, "w": events.w}
 
     def restore(self, state: State) -> None:
-        le, re, w = (_array(state, name) for name in ("le", "re", "w"))
+        le, re, w = (array(state, name) for name in ("le", "re", "w"))
         self.live.add(np.zeros(len(le), np.int64), le, re, w, np.zeros((len(le), 1), np.int64))
-        frontier = state["frontier"]
-        assert isinstance(frontier, int)
-        self.frontier = frontier
+        self.frontier = number(state, "frontier")
 
     def live_rows(self) -> int:
         return len(self.live)
-
-
-def _array(state: State, name: str) -> Ints:
-    value = state[name]
-    assert isinstance(value, np.ndarray)
-    return value

@@ -1,6 +1,6 @@
 """Linear operators: a function of one row at a time, so no state, and retractions pass like everything else.
 
-where, select, shift, extend, to_point, point_at_end, chop, and alter_duration where it does not read re.
+where, select, shift, extend, to_point, point_at_end, and alter_duration where it does not read re.
 """
 
 from __future__ import annotations
@@ -11,20 +11,18 @@ from datetime import timedelta
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from streamproof.errors import RunError
 from streamproof.events.time import BEGINNING, FOREVER, Span, show_tick
 from streamproof.kernels.base import Context, Stateless
 from streamproof.kernels.cells import Ints
-from streamproof.kernels.delta import Delta
+from streamproof.kernels.delta import Delta, concat
 from streamproof.kernels.expressions import Columns, compile_expression, keep
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.expr import Col, Expr
 from streamproof.plan.expr import columns_of as read_columns
-from streamproof.plan.limits import too_many_windows
 from streamproof.plan.typing import Scope
 
 N = TypeVar("N", bound=nodes.Node)
@@ -82,7 +80,7 @@ class ToPointKernel(Stateless):
         _node(typed, nodes.ToPoint)
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
-        return replace(delta, re=moved(delta.le, 1, delta))
+        return replace(delta, re=finite(delta.le + 1, delta))
 
 
 class PointAtEndKernel(Stateless):
@@ -93,7 +91,7 @@ class PointAtEndKernel(Stateless):
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
         ended = delta.take(delta.re < FOREVER)
-        return replace(ended, le=ended.re, re=moved(ended.re, 1, ended))
+        return replace(ended, le=ended.re, re=finite(ended.re + 1, ended))
 
 
 class AlterDurationKernel(Stateless):
@@ -107,50 +105,6 @@ class AlterDurationKernel(Stateless):
         return self._duration(delta)
 
 
-class ChopKernel(Stateless):
-    """Every lifetime cut at ``offset + k·period``.
-
-    An infinite lifetime has no end of pieces: with a horizon the beats that end later are left out.
-    """
-
-    def __init__(self, typed: Typed, context: Context) -> None:
-        node = _node(typed, nodes.Chop)
-        self._period, self._offset = _ticks(node.period), _ticks(node.offset)
-        self._context = context
-
-    def on_batch(self, port: int, delta: Delta) -> Delta:
-        delta, last = self._bounded(delta)
-        first = (delta.le - self._offset) // self._period
-        pieces = np.maximum(last - first + 1, 0)
-        limit = self._context.limits.windows_per_event
-        if len(pieces) and int(pieces.max()) > limit:
-            row = int(pieces.argmax())
-            raise too_many_windows(int(pieces[row]), limit, at=lifetime(delta, row))
-        source = np.repeat(np.arange(len(delta)), pieces)
-        number = np.arange(len(source)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-        start = self._offset + (first[source] + number) * self._period
-        cut = delta.take(source)
-        return replace(cut, le=np.maximum(cut.le, start), re=np.minimum(cut.re, start + self._period))
-
-    def _bounded(self, delta: Delta) -> tuple[Delta, Ints]:
-        """The rows that have pieces, and the number of each one's last beat."""
-        horizon = self._context.horizon
-        endless = delta.re >= FOREVER if horizon is None else np.zeros(len(delta), np.bool_)
-        endless |= delta.le <= BEGINNING
-        if endless.any():
-            row = int(endless.argmax())
-            raise RunError(
-                "chop over an infinite lifetime has no end of pieces",
-                at=lifetime(delta, row),
-                fix="give a horizon (--horizon T), or end the lifetimes first",
-                name="unbounded_windows",
-            )
-        last = (delta.re - 1 - self._offset) // self._period
-        if horizon is not None:
-            last = np.minimum(last, (horizon - self._offset) // self._period - 1)
-        return delta, last
-
-
 def duration_of(node: nodes.AlterDuration, typed: Typed, context: Context) -> Callable[[Delta], Delta]:
     """How alter_duration changes rows: new ends, and the rows that have none left out."""
     if node.dur is None:
@@ -162,37 +116,29 @@ def duration_of(node: nodes.AlterDuration, typed: Typed, context: Context) -> Ca
 
     def change(delta: Delta) -> Delta:
         endless = delta.re >= FOREVER if reads_end else np.zeros(len(delta), np.bool_)
-        # an infinite end is not evaluated: it stays infinite
-        finite = replace(delta, re=np.where(endless, np.where(delta.le > BEGINNING, delta.le, 0), delta.re))
-        lengths = compiled(finite)
-        known = np.asarray(lengths.fill_null(0).to_numpy(zero_copy_only=False))
-        ends = np.where(endless, FOREVER, ended_after(delta.le, known, delta))
-        return alive(replace(delta, re=ends))
+        kept, altered = delta.take(endless), delta.take(~endless)  # an infinite end that is read stays, unread
+        lengths = np.asarray(compiled(altered).fill_null(0).to_numpy(zero_copy_only=False))
+        altered, lengths = altered.take(lengths > 0), lengths[lengths > 0]
+        reach = np.where(altered.le < 0, lengths, np.minimum(lengths, FOREVER))  # so that no sum leaves int64
+        ends = finite(altered.le + reach, altered)
+        return concat([kept, replace(altered, re=ends)], frontier=delta.frontier)
 
     return change
 
 
-def ended_after(le: Ints, lengths: Ints, delta: Delta) -> Ints:
-    """``le + length``, checked; −∞ plus anything stays −∞, so such a row becomes empty."""
-    clipped = np.clip(lengths, 0, FOREVER)  # 0 or less gives no row in any case
-    ends = np.where(le <= BEGINNING, BEGINNING, le + clipped)
-    return _checked(ends, delta)
-
-
 def moved(times: Ints, by: int, delta: Delta) -> Ints:
-    """Times moved by some ticks, checked; the infinities stay."""
-    finite = (times < FOREVER) & (times > BEGINNING)
-    return _checked(np.where(finite, times + by, times), delta, finite)
+    """Times moved by some ticks; the infinities stay, and a finite time stays finite."""
+    endless = (times >= FOREVER) | (times <= BEGINNING)
+    return np.where(endless, times, finite(np.where(endless, 0, times) + by, delta))
 
 
-def _checked(times: Ints, delta: Delta, finite: npt.NDArray[np.bool_] | None = None) -> Ints:
+def finite(times: Ints, delta: Delta) -> Ints:
+    """Times that must lie strictly between the infinities, else the error ``overflow`` names the row."""
     bad = (times >= FOREVER) | (times <= BEGINNING)
-    bad = bad & finite if finite is not None else (times > FOREVER)
     if bad.any():
-        row = int(bad.argmax())
         raise RunError(
             "a lifetime leaves the range of ±2^62 ticks",
-            at=lifetime(delta, row),
+            at=lifetime(delta, int(bad.argmax())),
             fix="use a coarser time unit",
             name="overflow",
         )

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from streamproof.events.time import BEGINNING
-from streamproof.kernels.base import Context, State, Stateless
+from streamproof.kernels.base import Context, State, Stateless, array
 from streamproof.kernels.delta import Delta
 from streamproof.plan.check import Typed
 
@@ -30,6 +30,4 @@ class UnionKernel(Stateless):
         return {"frontiers": np.array(self.frontiers, np.int64)}
 
     def restore(self, state: State) -> None:
-        frontiers = state["frontiers"]
-        assert isinstance(frontiers, np.ndarray)
-        self.frontiers = frontiers.tolist()
+        self.frontiers = array(state, "frontiers").tolist()

@@ -86,9 +86,9 @@ def _explicit(expr: Expr) -> Expr:
         case Call("coalesce", (*firsts, last)):
             return Case(tuple((Call("not", (Call("is_null", (arg,)),)), arg) for arg in firsts), last)
         case Call("instant", (ticks, rate)):
-            seconds = Call("floordiv", (ticks, rate))
-            bounds = ((ticks, 1 - FOREVER, FOREVER - 1), (seconds, _FIRST, _LAST))
-            return Case(((all_of([_between(*bound) for bound in bounds]), expr),), Lit(None, TIMESTAMP))
+            seconds, ends = Call("floordiv", (ticks, rate)), (Lit(-FOREVER, INT64), Lit(FOREVER, INT64))
+            finite = Call("not", (Call("in", (ticks, *ends)),))
+            return Case(((all_of([finite, _between(seconds, _FIRST, _LAST)]), expr),), Lit(None, TIMESTAMP))
     return expr
 
 

@@ -33,7 +33,7 @@ CASES: tuple[tuple[str, str, list[tuple[Any, Any]]], ...] = (
         (0.5, 0), (1.5, 2), (2.5, 2), (-2.5, -2), (2.0**63, BAD), (-(2.0**63), MIN), (math.nan, BAD),
     ]),
     ("float64", "decimal(5,2)", [
-        (2.675, D("2.68")), (2.665, D("2.66")), (0.125, D("0.12")), (1000.0, BAD), (math.inf, BAD),
+        (2.675, D("2.68")), (2.665, D("2.66")), (1.015, D("1.02")), (1000.0, BAD), (math.inf, BAD),
     ]),
     ("float64", "decimal(38,30)", [(0.1, D("0.1")), (1e8, BAD), (-1e-30, D("-1e-30"))]),
     ("float64", "decimal(38,0)", [(1e37, D(10) ** 37), (1e38, BAD), (2.5, D(2)), (12345678901.5, D(12345678902))]),
@@ -154,6 +154,15 @@ def test_floats_become_the_decimals_of_their_digits(values: list[float], scale: 
     found = evaluate(Cast(Col("f"), to, strict=False), f=("float64", values))
     for value, mine in zip(values, found, strict=True):
         assert mine == _nearest(value, to)
+
+
+@given(st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=50), st.integers(0, 4))
+def test_halves_of_short_floats_go_to_even(thousandths: list[int], scale: int) -> None:
+    """1.015 has a half in its digits, though not in its bits."""
+    to = Type("decimal", 20, scale)
+    values = [whole / 1000 for whole in thousandths]
+    found = evaluate(Cast(Col("f"), to), f=("float64", values))
+    assert found == [_nearest(value, to) for value in values]
 
 
 def _nearest(value: float, to: Type) -> Decimal | None:

@@ -178,3 +178,14 @@ def test_many_constants_in_a_set() -> None:
 
 def test_decimal_constants_of_other_scales() -> None:
     assert evaluate(Call("eq", (Col("v"), Lit(D("1.50"), decimal(3, 2)))), v=("decimal(2,1)", [D("1.5")])) == [True]
+
+
+def test_nullif_compares_only_what_is_known() -> None:
+    """123.45 does not fit into the common type of these decimals, but there is nothing to compare it with."""
+    a, b = ("decimal(10,2)", [D("123.45"), D("0.50")]), ("decimal(38,38)", [None, D("0.5")])
+    assert evaluate("nullif(a, b)", a=a, b=b) == [D("123.45"), None]
+
+
+def test_substr_far_outside() -> None:
+    text = {"s": ("string", ["abc"]), "i": ("int64", [-(2**62)]), "n": ("int64", [MAX])}
+    assert evaluate("substr(s, i, n)", **text) == ["abc"]

@@ -12,20 +12,24 @@ import numpy as np
 import pyarrow as pa
 
 from streamproof.events.event import Cti, Event, Insert, Retract
+from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context, Emission
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.windows.kernel import WindowKernel
 from streamproof.plan import nodes
+from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.check import Typed, check
+from streamproof.plan.expr import Col
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Registry
+from streamproof.plan.windows import Hopping, Snapshot, Tumbling, Window
 from tests.reference.choices import Choices
 from tests.reference.columns import Column, Shape
 from tests.reference.evaluator import evaluate
 from tests.reference.extra_modules import all_modules
 from tests.reference.random_windows import WindowMaker
-from tests.reference.streams import UNITS, Stream, random_schema, random_stream
+from tests.reference.streams import TYPES, UNITS, Stream, random_schema, random_stream
 from tests.reference.values import Row, identity
 
 Bag = Counter[tuple[Any, ...]]
@@ -166,3 +170,24 @@ def prefix(case: Case, count: int) -> Case:
 def with_window(case: Case, window: Any) -> Case:
     node = replace(case.typed.node, window=window)  # type: ignore[type-var]
     return replace(case, typed=check(node, {"S": case.stream.schema}, registry=case.registry))
+
+
+def summed_case(choices: Choices, *, windows: Sequence[str] = ("tumbling", "hopping", "snapshot"), most: int = 20) -> Case:
+    """A random stream, and counts, sums, means and extremes over it: what has fast paths."""
+    names = ["k", *(name for name in ("v", "u", "f", "g", "d") if choices.chance(50))]
+    stream = random_stream(choices, Schema.of({name: TYPES[name] for name in names}), most=most)
+    functions = ("sum", "avg", "max", "min") if choices.chance(20) else ("sum", "avg")
+    aggs = [("n", Aggregate("count"))] if choices.chance(60) or len(names) == 1 else []
+    aggs += [(f"a{n}", Aggregate(choices.pick(functions), Col(name))) for n, name in enumerate(names) if n]
+    number = choices.integer
+    window: Window
+    match choices.pick(windows):
+        case "tumbling":
+            window = Tumbling(number(1, 9), number(-3, 3))
+        case "hopping":
+            window = Hopping(number(1, 12), number(1, 9), number(-3, 3))
+        case _:
+            window = Snapshot()
+    node = nodes.Aggregation(nodes.Source("S"), window, tuple(aggs), choices.pick(("window", "window", "point_end")))
+    horizon = number(5, 30) if choices.chance(25) else None
+    return Case(check(node, {"S": stream.schema}), stream, choices.chance(60), horizon)

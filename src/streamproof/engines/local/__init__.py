@@ -8,7 +8,7 @@ from streamproof.engines.base import Settings
 from streamproof.engines.local.graph import Graph
 from streamproof.engines.local.rules import KERNELS
 from streamproof.events.batch import Batch
-from streamproof.events.time import FOREVER
+from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context, Emission
 from streamproof.kernels.delta import Delta
 from streamproof.plan.check import Typed
@@ -31,23 +31,22 @@ class LocalEngine:
             settings.registry, limits=settings.limits, emission=self.emission, horizon=settings.horizon
         )
         graph = Graph(plan, context)
-        for name, batch in in_turn(inputs):
+        read = {name: inputs[name] for name in graph.sources}  # a stream that nobody reads is left alone
+        for name, batch in in_turn(read):
             yield graph.push(name, Delta.from_batch(batch)).to_batch(plan.schema)
+        for name, schema in graph.schemas.items():  # at their end, all inputs are complete
+            yield graph.push(name, Delta.empty(schema, frontier=FOREVER)).to_batch(plan.schema)
 
 
 def in_turn(inputs: Mapping[str, Iterable[Batch]]) -> Iterator[tuple[str, Batch]]:
-    """The batches of all inputs, always from the input that is furthest behind; at its end each input is complete."""
-    open_inputs = {name: iter(batches) for name, batches in inputs.items()}
-    frontiers = dict.fromkeys(open_inputs, -FOREVER)
-    schemas = {}
-    while open_inputs:
-        name = min(open_inputs, key=frontiers.__getitem__)
-        batch = next(open_inputs[name], None)
-        if batch is not None:
-            schemas[name] = batch.schema
-            frontiers[name] = batch.frontier
-            yield name, batch
+    """The batches of all inputs, always from the input that is furthest behind."""
+    remaining = {name: iter(batches) for name, batches in inputs.items()}
+    frontiers = dict.fromkeys(remaining, BEGINNING)
+    while remaining:
+        name = min(remaining, key=frontiers.__getitem__)
+        batch = next(remaining[name], None)
+        if batch is None:
+            del remaining[name]
             continue
-        del open_inputs[name]
-        if name in schemas and frontiers[name] < FOREVER:
-            yield name, Batch.empty(schemas[name], frontier=FOREVER)
+        frontiers[name] = max(frontiers[name], batch.frontier)
+        yield name, batch

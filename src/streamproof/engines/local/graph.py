@@ -1,7 +1,7 @@
 """A typed plan as a graph of kernels, and how a change of a source runs through it.
 
-Every node that is one object in the typed plan is one kernel, so a stream that is read twice is computed once. A group_apply
-is two kernels, in and out, around the kernels of its apply branch.
+Every node that is one object in the typed plan is one kernel, so a stream that is read twice is computed once. A
+group_apply is two kernels, in and out, around the kernels of its apply branch.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from streamproof.engines.local.rules import KERNELS
+from streamproof.events.schema import Schema
 from streamproof.kernels.base import Context, Kernel, State
 from streamproof.kernels.cells import Layout
 from streamproof.kernels.delta import Delta, concat, consolidate
@@ -103,6 +104,11 @@ class Graph:
         if len(strings) >= self._collect_at:
             strings.keep_only(np.concatenate([step.kernel.live_strings() for step in self.steps]))
             self._collect_at = max(STRINGS_BEFORE_COLLECTION, 2 * len(strings))
+
+    @property
+    def schemas(self) -> dict[str, Schema]:
+        """The schema of each source."""
+        return {name: self.steps[step].typed.schema for name, step in self.sources.items()}
 
     def live_rows(self) -> int:
         """How many rows all kernels hold together."""

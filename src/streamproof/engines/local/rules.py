@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from streamproof.kernels.antijoin import AntiJoinKernel
 from streamproof.kernels.base import Context, Kernel, Stateless
+from streamproof.kernels.chop import ChopKernel
 from streamproof.kernels.clip import ClipKernel
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.join import JoinKernel
@@ -14,7 +15,6 @@ from streamproof.kernels.lasting import CoalesceKernel, DistinctKernel, StitchKe
 from streamproof.kernels.lifetime import EndDependentDurationKernel
 from streamproof.kernels.linear import (
     AlterDurationKernel,
-    ChopKernel,
     ExtendKernel,
     PointAtEndKernel,
     SelectKernel,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from streamproof.engines.oracle.database import Database
 from streamproof.engines.oracle.dialect import Dialect
 from streamproof.engines.oracle.engine import Oracle
-from streamproof.errors import InputError
+from streamproof.errors import InfrastructureError, InputError
 
 
 def duckdb_engine(*, threads: int | None = None) -> Oracle:
@@ -35,8 +35,12 @@ def _postgres_dialect() -> Dialect:
 
 
 def _postgres_database(dsn: str | None) -> Database:
-    from streamproof.engines.oracle.postgres import Postgres  # noqa: PLC0415  # psycopg is an extra
-
+    try:
+        from streamproof.engines.oracle.postgres import Postgres  # noqa: PLC0415  # psycopg is an extra
+    except ImportError as error:
+        raise InfrastructureError(
+            f"the engine postgres needs psycopg: {error}", fix="pip install 'streamproof[postgres]'"
+        ) from None
     if dsn is None:
         fix = "give --dsn postgresql://user@host/name"
         raise InputError("the engine postgres needs a server to run on", fix=fix)

@@ -123,12 +123,15 @@ def top_k(compiler: Compiler, typed: Typed, node: nodes.TopK, source: Relation) 
     """RANK() with nulls last in both directions; NaN is the greatest number."""
     found = members(compiler, source, node.window)
     table, keys = values(compiler, found.table, found.env(), [expr for expr, _ in node.by])
+    # an ORDER BY must not raise, so the keys are columns before they are sorted by
+    columns = (f"{key.text} AS by_{n}" for n, key in enumerate(keys))
+    keyed = compiler.create("keyed", f"SELECT {listed('g, wle, wre', source.payload, columns)} FROM {table}")
     order = ", ".join(
-        f"{compiler.dialect.ordered(key.text, key.type)} {direction.upper()} NULLS LAST"
-        for key, (_, direction) in zip(keys, node.by, strict=True)
+        f"{compiler.dialect.ordered(f'by_{n}', key.type)} {direction.upper()} NULLS LAST"
+        for n, (key, (_, direction)) in enumerate(zip(keys, node.by, strict=True))
     )
     ranked = compiler.create(
-        "ranked", f"SELECT *, rank() OVER (PARTITION BY g, wle ORDER BY {order}) AS place FROM {table}"
+        "ranked", f"SELECT *, rank() OVER (PARTITION BY g, wle ORDER BY {order}) AS place FROM {keyed}"
     )
     payload = listed("g, wle, wre", source.payload)
     rank = f", place AS c{len(source.payload)}" if node.rank is not None else ""

@@ -14,12 +14,13 @@ from streamproof.engines.base import Settings
 from streamproof.engines.oracle.database import Columns, rows_of
 from streamproof.engines.oracle.dialect import Dialect, Sql
 from streamproof.engines.oracle.expressions import Env, translate
-from streamproof.engines.oracle.program import Check, Create, Program, Record, Step
+from streamproof.engines.oracle.program import Check, Create, Program, Record, Remark, Step
+from streamproof.engines.oracle.values import python_value
 from streamproof.errors import StreamproofError
 from streamproof.events.history import Row
 from streamproof.events.schema import INT64, Schema, Type
 from streamproof.plan.check import Typed
-from streamproof.plan.expr import Col, Expr
+from streamproof.plan.expr import Col, Expr, Side
 from streamproof.plan.labels import label
 
 Reason: TypeAlias = "tuple[str, Callable[[Row, Record], StreamproofError]]"
@@ -47,11 +48,10 @@ class Relation:
         return side_env(self.schema)
 
 
-def side_env(schema: Schema, prefix: str = "", side: str | None = None) -> Env:
+def side_env(schema: Schema, *, prefix: str = "", side: Side | None = None) -> Env:
     """The columns of one input, with a prefix where there are two."""
-    assert side in (None, "l", "r")
-    found = {Col(name, side): Sql(f"{prefix}c{n}", kind, atom=True) for n, (name, kind) in enumerate(schema)}  # type: ignore[arg-type]  # asserted above
-    times = {Col(name, side): Sql(f"{prefix}{name}", INT64, atom=True) for name in ("le", "re")}  # type: ignore[arg-type]
+    found = {Col(name, side): Sql(f"{prefix}c{n}", kind, atom=True) for n, (name, kind) in enumerate(schema)}
+    times = {Col(name, side): Sql(f"{prefix}{name}", INT64, atom=True) for name in ("le", "re")}
     return Env({**found, **times})
 
 
@@ -106,8 +106,10 @@ class Compiler:
     def visit(self, typed: Typed, rule: Callable[[Compiler, Typed], Relation]) -> Relation:
         """The relation of a node, computed once."""
         if id(typed) not in self.done:
-            outer, self.note = self.note, node_note(typed)
-            self.done[id(typed)] = rule(self, typed)
+            outer, self.note = self.note, label(typed.node)
+            found = self.done[id(typed)] = rule(self, typed)
+            columns = ", ".join(f"c{n} = {name}" for n, name in enumerate(typed.schema.names))
+            self.steps.append(Remark(f"{found.table}: {columns}", self.note))
             self.note = outer
         return self.done[id(typed)]
 
@@ -115,15 +117,8 @@ class Compiler:
         return Program(tuple(self.steps), result.table)
 
 
-def node_note(typed: Typed) -> str:
-    columns = ", ".join(f"c{n} = {name}" for n, name in enumerate(typed.schema.names))
-    return f"{label(typed.node)}" + (f"    [{columns}]" if columns else "")
-
-
 def event(schema: Schema, record: Record) -> Row:
     """The event that a check found, for people."""
-    from streamproof.engines.oracle.values import python_value  # noqa: PLC0415
-
     payload = {name: python_value(record[f"c{n}"], kind) for n, (name, kind) in enumerate(schema)}
     le, re = record["le"], record["re"]
     assert isinstance(le, int)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import duckdb
 import pyarrow as pa
 
 from streamproof.engines.oracle.database import Columns, marked_error, overflow, storage_type
 from streamproof.errors import InfrastructureError, StreamproofError
 
-_CONFIG = {
+_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -21,7 +23,9 @@ class DuckDbServer:
     """One in-memory database for all runs of an engine. It is opened when first used."""
 
     def __init__(self, *, threads: int | None = None) -> None:
-        self._config = _CONFIG | ({} if threads is None else {"threads": str(threads)})
+        self._config = dict(_CONFIG)
+        if threads is not None:
+            self._config["threads"] = threads
         self._opened: duckdb.DuckDBPyConnection | None = None
 
     def connect(self) -> DuckDb:

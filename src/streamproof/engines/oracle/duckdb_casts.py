@@ -156,7 +156,7 @@ def _text_to_time(dialect: Dialect, text: str, to: Type) -> str:
 
 
 def _micros(dialect: Dialect, t: str, p: str) -> str:
-    """Microseconds since 1970 from the parts of a time, if each part is one and the whole lies in the years 1 to 9999."""
+    """Microseconds since 1970 from the parts of a time, if each is in its range and all lies in the years 1 to 9999."""
 
     def n(name: str) -> str:
         return f"CAST('0' || {p}.{name} AS BIGINT)"
@@ -213,7 +213,8 @@ CASTS: Final[dict[tuple[Kind, Kind], CastRule]] = {
     ("int64", "bool"): _always("({0} <> 0)"),
     ("float64", "int64"): _fitting("overflow", _try_cast),
     ("float64", "decimal"): _fitting("overflow", _float_to_decimal),
-    ("float64", "string"): _always("CAST({0} + CAST(0 AS DOUBLE) AS VARCHAR)"),  # −0.0 is 0.0
+    # −0.0 is 0.0, and NaN has no sign
+    ("float64", "string"): _always("replace(CAST({0} + CAST(0 AS DOUBLE) AS VARCHAR), '-nan', 'nan')"),
     ("float64", "bool"): _always("({0} <> 0)"),
     ("decimal", "int64"): _fitting("overflow", _decimal_to_whole),
     ("decimal", "float64"): _decimal_to_float,

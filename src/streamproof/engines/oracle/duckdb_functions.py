@@ -145,5 +145,6 @@ FUNCTIONS: Final[dict[str, Rule]] = SHARED | {
     "log10": _unless("{0} <= 0", "log10({0})"), "exp": call("exp"), "power": _POWER,
     "lower": _letters("lower"), "upper": _letters("upper"), "trim": _blanks("trim"), "ltrim": _blanks("ltrim"),
     "rtrim": _blanks("rtrim"), "substr": _substr, "contains": call("contains"), "ends_with": call("ends_with"),
-    "year": _calendar("year"), "month": _calendar("month"), "day": _calendar("day"), "day_of_year": _calendar("dayofyear"),
+    "year": _calendar("year"), "month": _calendar("month"), "day": _calendar("day"),
+    "day_of_year": _calendar("dayofyear"),
 }  # fmt: skip

@@ -1,8 +1,8 @@
 """Joins: pairs of events that match and meet in time, found by equality of keys and of time bins.
 
 Each event has a level by the length of its lifetime (bins of 1, 16, 256, … ticks; the last is all time), where it lies
-in at most two bins. A pair meets at the higher of its two levels, in the later of their first bins: once, and found by a
-hash join. Long and infinite lifetimes need no special way.
+in at most two bins. A pair meets at the higher of its two levels, in the later of their first bins: once, and found by
+a hash join. Long and infinite lifetimes need no special way.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ def _select(compiler: Compiler, typed: Typed, node: nodes.Join, found: _Matches,
 
 
 def _env(left: Relation, right: Relation) -> Env:
-    return side_env(left.schema, "a_", "l").extended(side_env(right.schema, "b_", "r").columns)
+    left_env, right_env = side_env(left.schema, prefix="a_", side="l"), side_env(right.schema, prefix="b_", side="r")
+    return left_env.extended(right_env.columns)
 
 
 def _matches(compiler: Compiler, on: Expr, left: Relation, right: Relation, *, starts: bool = False) -> _Matches:

@@ -6,6 +6,8 @@ counts from −2^62. A finite time that leaves ±2^62 (exclusive) is the error `
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from streamproof.engines.oracle.compiler import Compiler, Relation, listed
 from streamproof.engines.oracle.dialect import whole
 from streamproof.engines.oracle.expressions import may_fail
@@ -16,7 +18,7 @@ from streamproof.events.history import Row
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
-from streamproof.plan.expr import Col, Expr, columns_of
+from streamproof.plan.expr import Col, columns_of
 
 INFINITE = whole(FOREVER)
 BEFORE_ALL = whole(BEGINNING)
@@ -62,8 +64,8 @@ def extend(compiler: Compiler, typed: Typed, node: nodes.Extend, source: Relatio
 def alter_duration(compiler: Compiler, typed: Typed, node: nodes.AlterDuration, source: Relation) -> Relation:
     if node.dur is None:
         return _moved(compiler, typed, source, "le", f"{INFINITE} AS re")
-    assert not isinstance(node.dur, int | str) and hasattr(node.dur, "__dataclass_fields__")
-    dur: Expr = node.dur  # type: ignore[assignment]  # the check made ticks into a constant
+    dur = node.dur
+    assert not isinstance(dur, int | str | timedelta)  # the check made lengths of time into constants
     reads_end = Col("re") in columns_of(dur)
     table, (length,) = values(compiler, source.table, source.env(), [dur])
     known = f"CASE WHEN re >= {INFINITE} THEN NULL ELSE {length.text} END" if reads_end else length.text

@@ -6,6 +6,7 @@ A window's events come in the order of their own lifetimes and payloads, as for 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeAlias
 
@@ -45,7 +46,7 @@ def uda(compiler: Compiler, typed: Typed, node: nodes.Uda, source: Relation) -> 
         yield [group, window.le, window.re, checked(module, answer, result, window)]
 
     made: Columns = (("g", INT64), ("wle", INT64), ("wre", INT64), ("c0", result))
-    answers = _run(compiler, source, node, [node.arg], work, made, wanted=wanted)
+    answers = _run(compiler, source, node, _Call([node.arg], work, made, wanted))
     return stamped(compiler, typed, node.output, answers)
 
 
@@ -67,35 +68,38 @@ def udo(compiler: Compiler, typed: Typed, node: nodes.Udo, source: Relation) -> 
         ("re", INT64),
         *((f"c{n}", kind) for n, (_, kind) in enumerate(typed.schema)),
     )
-    answers = _run(compiler, source, node, [expr for _, expr in node.map or ()], work, made)
+    answers = _run(compiler, source, node, _Call([expr for _, expr in node.map or ()], work, made))
     return Relation(answers, typed.schema)
 
 
-def _run(
-    compiler: Compiler,
-    source: Relation,
-    node: nodes.Uda | nodes.Udo,
-    exprs: Sequence[Expr],
-    work: Work,
-    made: Columns,
-    *,
-    wanted: list[Type] | None = None,
-) -> str:
-    """The table of what ``work`` gives for the rows of each window, in the order of groups and windows."""
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What a module is called with, for each window, and the columns of what it gives."""
+
+    exprs: Sequence[Expr]
+    work: Work
+    made: Columns
+    wanted: list[Type] | None = None  # types that the values are widened to
+
+
+def _run(compiler: Compiler, source: Relation, node: nodes.Uda | nodes.Udo, call: _Call) -> str:
+    """The table of what the call gives for the rows of each window, in the order of groups and windows."""
     found = members(compiler, source, node.window)
-    table, args = values(compiler, found.table, found.env(), exprs)
-    if wanted is not None:
-        args = [convert(arg, to, compiler.dialect) for arg, to in zip(args, wanted, strict=True)]
+    table, args = values(compiler, found.table, found.env(), call.exprs)
+    if call.wanted is not None:
+        args = [convert(arg, to, compiler.dialect) for arg, to in zip(args, call.wanted, strict=True)]
     columns: Columns = (*_WINDOW, *((f"x{n}", arg.type) for n, arg in enumerate(args)))
     query = _seen(compiler, table, found, args, node.clip)
 
     def answer(rows: pa.Table) -> pa.Table:
-        made_rows = [row for window in _windows(rows, columns) for row in work(*window)]
-        return stored_table(made, [list(column) for column in zip(*made_rows, strict=True)] or [[] for _ in made])
+        made_rows = [row for window in _windows(rows, columns) for row in call.work(*window)]
+        return stored_table(
+            call.made, [list(column) for column in zip(*made_rows, strict=True)] or [[] for _ in call.made]
+        )
 
     answers = compiler.name("answers")
     what = f"{node.fn} over each window"
-    compiler.steps.append(Compute(query, columns, answer, answers, made, compiler.note, what))
+    compiler.steps.append(Compute(query, columns, answer, answers, call.made, compiler.note, what))
     return answers
 
 

@@ -67,7 +67,7 @@ class Postgres:
         )
         self.execute(f"CREATE TEMP TABLE {table} ({kinds}) ON COMMIT DROP")
         try:
-            with self._connection.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN") as copy:  # type: ignore[arg-type]  # our own text
+            with self._connection.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN") as copy:
                 for batch in rows.to_batches(max_chunksize=50_000):
                     copy.write(_copy_text(batch))
         except psycopg.Error as error:
@@ -85,9 +85,9 @@ class Postgres:
         try:
             for name in needed(statement):
                 if name not in self._made:
-                    self._connection.execute(source_of(name))  # type: ignore[arg-type]  # our own text
+                    self._connection.execute(source_of(name))
                     self._made.add(name)
-            return self._connection.execute(statement, binary=binary)  # type: ignore[arg-type]  # our own text
+            return self._connection.execute(statement, binary=binary)
         except psycopg.Error as error:
             raise _ours(error) from None
 
@@ -148,5 +148,8 @@ def _ours(error: psycopg.Error) -> StreamproofError:
         return overflow()
     if state in ("22021", "22P05"):
         return no_nul()
-    return InfrastructureError(f"PostgreSQL failed ({state or 'no code'}): {message.partition(chr(10))[0]}",
-                               fix="check the server; if the SQL is refused, report it with the output of --show-sql")  # fmt: skip
+    first = message.partition("\n")[0]
+    return InfrastructureError(
+        f"PostgreSQL failed ({state or 'no code'}): {first}",
+        fix="check the server; if it refuses the SQL, report it with the output of --show-sql",
+    )

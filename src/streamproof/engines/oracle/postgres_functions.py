@@ -1,4 +1,4 @@
-"""Built-in functions and casts in PostgreSQL's SQL, where it differs from DuckDB's; helpers are in `postgres_library`."""
+"""Built-in functions and casts in PostgreSQL's SQL; the helpers ``sp_…`` are in `postgres_library`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,10 @@ Record: TypeAlias = "dict[str, object]"
 class Step(Protocol):
     """One step of a program."""
 
-    note: str  # the node it belongs to, and what it does there
+    @property
+    def note(self) -> str:
+        """The node it belongs to."""
+        ...
 
     def run(self, database: Database, inputs: Mapping[str, pa.Table]) -> None: ...
 
@@ -61,6 +64,20 @@ class Create:
 
     def show(self) -> str:
         return f"CREATE TEMP TABLE {self.table} AS\n{self.query};"
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """For readers: which table holds the node, and the names of its columns."""
+
+    text: str
+    note: str
+
+    def run(self, database: Database, inputs: Mapping[str, pa.Table]) -> None:
+        pass
+
+    def show(self) -> str:
+        return comment(self.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 from streamproof.engines.oracle import aggregates, joins, lifetimes, modules, payloads, windows
 from streamproof.engines.oracle.compiler import Compiler, Relation, listed
@@ -30,7 +29,8 @@ def _node(compiler: Compiler, typed: Typed) -> Relation:
     inputs = [compile_node(compiler, part) for part in typed.inputs]
     if isinstance(typed.node, nodes.Union):
         return _union(compiler, typed, typed.node, *inputs)
-    return RULES[typed.node](compiler, typed, typed.node, *inputs)
+    relation: Relation = RULES[typed.node](compiler, typed, typed.node, *inputs)
+    return relation
 
 
 def _source(compiler: Compiler, typed: Typed, node: nodes.Source) -> Relation:
@@ -83,7 +83,6 @@ def _group_inputs(typed: Typed) -> list[Typed]:
     return [leaf for part in inputs for leaf in _group_inputs(part)]
 
 
-NodeRule: TypeAlias = Callable[..., Relation]
 RULES: Rules[Any] = Rules(
     "the oracle",
     {

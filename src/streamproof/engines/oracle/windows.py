@@ -35,10 +35,10 @@ def members(compiler: Compiler, source: Relation, window: Window) -> Relation:
 
 def hopping(compiler: Compiler, source: Relation, window: Hopping, shown: str) -> Relation:
     """Every window ``[offset + k·hop, … + size)`` that an event overlaps, by arithmetic."""
-    size, hop, offset = (_ticks(span) for span in (window.size, window.hop, window.offset))
+    size, hop = _ticks(window.size), _ticks(window.hop)
     last_end = f"start + (n - 1) * {whole(hop)} + {whole(size)}"
     leaves = f"n > 0 AND CASE WHEN start <= {BEFORE_ALL} THEN TRUE ELSE {last_end} >= {INFINITE} END"
-    spread = _spread(compiler, source, size, hop, offset, shown, (leaves, leaves_time))
+    spread = _spread(compiler, source, window, shown, (leaves, leaves_time))
     rows = f"SELECT *, {compiler.dialect.series('n')} AS k FROM {spread.table} WHERE n > 0"
     start = f"start + k * {whole(hop)}"
     columns = listed("g", f"{start} AS wle", f"{start} + {whole(size)} AS wre", "le, re", source.payload)
@@ -47,19 +47,19 @@ def hopping(compiler: Compiler, source: Relation, window: Hopping, shown: str) -
 
 def chop(compiler: Compiler, typed: Typed, node: nodes.Chop, source: Relation) -> Relation:
     """Each lifetime cut at the beats ``offset + k·period``. Under a horizon, beats that end later are left out."""
-    period, offset = _ticks(node.period), _ticks(node.offset)
-    spread = _spread(compiler, source, period, period, offset, label(node))
+    period = _ticks(node.period)
+    spread = _spread(compiler, source, Hopping(period, period, node.offset), label(node))
     rows = f"SELECT *, {compiler.dialect.series('n')} AS k FROM {spread.table} WHERE n > 0"
-    beat = f"start + k * {whole(period)}"
+    half = compiler.dialect.whole_division("k", "2")  # in two steps: the first beat may begin before all time
+    beat = f"(start + {half} * {whole(period)} + (k - {half}) * {whole(period)})"
     le, re = f"greatest(le, {beat}) AS le", f"least(re, {beat} + {whole(period)}) AS re"
     query = f"SELECT {listed('g', le, re, source.payload)} FROM ({rows}) AS spread"
     return compiler.relation("chopped", query, typed.schema)
 
 
-def _spread(
-    compiler: Compiler, source: Relation, size: int, hop: int, offset: int, shown: str, *more: Reason
-) -> Relation:
+def _spread(compiler: Compiler, source: Relation, window: Hopping, shown: str, *more: Reason) -> Relation:
     """Each event with the start of its first window and the number of its windows, checked before they are made."""
+    size, hop, offset = (_ticks(span) for span in (window.size, window.hop, window.offset))
     horizon, limit = compiler.settings.horizon, compiler.settings.limits.windows_per_event
     phase, h = whole((size + offset) % hop), whole(hop)
     past = f"(((((le % {h}) + {h}) % {h}) - {phase} + {h}) % {h})"

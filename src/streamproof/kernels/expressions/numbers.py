@@ -87,7 +87,10 @@ def _checked(shape: str, checked: Callable[..., Datum], meaning: Callable[..., i
         # Arrow is much faster where there are no nulls, and most often what lies under them does no harm
         return with_nulls(checked(*(without_nulls(arg) for arg in args)), nulls)
     except pa.ArrowInvalid:
-        _name_overflow(shape, meaning, args)
+        try:
+            return checked(*args)
+        except pa.ArrowInvalid:
+            _name_overflow(shape, meaning, args)
 
 
 def _name_overflow(shape: str, meaning: Callable[..., int], args: Args) -> NoReturn:
@@ -136,8 +139,7 @@ def mod(args: Args, to: Type) -> Datum:
     """The remainder with the sign of the dividend; null by zero."""
     a, b = (raw(arg) for arg in args)
     zero = b == 0
-    # n % -1 is 0 like n % 1, but the least int64 by -1 traps in the processor
-    safe = b if to == FLOAT64 else np.where(zero | (b == -1), 1, b)
+    safe = b if to == FLOAT64 else np.where(zero, 1, b)
     with np.errstate(all="ignore"):
         return vector(np.fmod(a, safe), to.arrow, _nulls(a, zero, null_flags(*args)))
 

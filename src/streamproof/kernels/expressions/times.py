@@ -44,7 +44,7 @@ def _by_unit(ticks: Ints, per_second: int) -> tuple[Ints, Flags]:
     """Microseconds of ticks of one of our units, and which are outside of the calendar."""
     if per_second > SECOND:
         micros = ticks // (per_second // SECOND)
-        return micros, (ticks >= FOREVER) | (ticks <= BEGINNING)
+        return micros, (ticks == FOREVER) | (ticks == BEGINNING)
     factor = SECOND // per_second
     outside = (ticks < FIRST_DAY * DAY // factor) | (ticks >= (LAST_DAY + 1) * DAY // factor)
     with np.errstate(all="ignore"):  # those outside may overflow
@@ -53,9 +53,10 @@ def _by_unit(ticks: Ints, per_second: int) -> tuple[Ints, Flags]:
 
 def _by_rate(ticks: Values, per_second: Values) -> tuple[Ints, Flags]:
     """The same for any number of ticks per second."""
-    senseless = (ticks >= FOREVER) | (ticks <= BEGINNING) | (per_second == 0)
+    senseless = (ticks == FOREVER) | (ticks == BEGINNING) | (per_second == 0)
     ticks, per_second = np.where(senseless, 0, ticks), np.where(per_second == 0, 1, per_second)
-    seconds = ticks // per_second
+    with np.errstate(all="ignore"):  # the least int64 by -1 is outside anyway
+        seconds = ticks // per_second
     outside = senseless | (seconds < FIRST_DAY * 86_400) | (seconds >= (LAST_DAY + 1) * 86_400)
     micros = np.where(outside, 0, seconds) * SECOND + _fraction(ticks - seconds * per_second, per_second)
     return micros, outside

@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 from streamproof.errors import RunError
 from streamproof.events.order import Ints
 from streamproof.events.schema import Type
-from streamproof.kernels.expressions.vectors import relabel
 from streamproof.plan.modules import Module
 
 
@@ -39,21 +38,19 @@ def call_module(module: Module, args: Sequence[pa.Array], rows: int, to: Type) -
 
 
 def distinct(args: Sequence[pa.Array], rows: int) -> tuple[list[pa.Array], Ints]:
-    """The different rows in order of appearance, and for every row which of them it is."""
+    """The different rows in order of appearance, and for every row which of them it is.
+
+    0.0 and −0.0 are different here, as they are to Arrow: a function can tell them apart.
+    """
     codes = np.zeros(rows, np.int64)
     for column in args:
-        encoded = pc.dictionary_encode(_bits(column), null_encoding="encode")
+        encoded = pc.dictionary_encode(column, null_encoding="encode")
         pairs = codes * len(encoded.dictionary) + encoded.indices.to_numpy()
         codes = pc.dictionary_encode(pa.array(pairs)).indices.to_numpy().astype(np.int64)
     count = int(codes.max(initial=-1)) + 1
     first = np.zeros(count, np.int64)
     first[codes[::-1]] = np.arange(rows)[::-1]  # the earliest row is written last
     return [pc.take(column, pa.array(first)) for column in args], codes
-
-
-def _bits(column: pa.Array) -> pa.Array:
-    """Floats as their bits: 0.0 and −0.0 are equal, but a function can tell them apart."""
-    return relabel(column, pa.int64()) if pa.types.is_floating(column.type) else column
 
 
 def _declared(module: Module, args: Sequence[Any], value: Any, to: Type) -> Any:

@@ -1,9 +1,12 @@
 """Exact sums: numbers as limbs of 32 bits in int64, added without carry, rounded once.
 
+The upper half of each limb is room for carries, so a limb takes 2^31 terms before it has to hand them on.
+
 A sum in limbs does not depend on the order of its terms, takes back what was added without a trace, and its rounding is
-that of the true sum. Floats use the limbs of one fixed grid whose unit is the least subnormal, 2^-1074; `Grid` is the
+that of the true sum. Floats use the limbs of one fixed ladder whose unit is the least subnormal, 2^-1074; `Scale` is the
 part of it that the values at hand need.
 
+>>> from streamproof.kernels.cells import float_bits
 >>> values = float_bits(np.array([1e16, 1.0, -1e16]))
 >>> sums = FloatSums.of(values, rows=1)
 >>> sums.add(np.zeros(3, np.int64), values, np.ones(3, np.int64))
@@ -28,39 +31,38 @@ BITS: Final = 32
 MASK: Final = (1 << BITS) - 1
 LOWEST: Final = -1074  # the exponent of a float's least bit
 FRACTION: Final = (1 << 52) - 1
-CARRIES: Final = 2  # limbs above the largest value: room for 2^31 terms and the sign
-INT_LIMBS: Final = 3
-DECIMAL_LIMBS: Final = 5
+INT_LIMBS: Final = 2
+DECIMAL_LIMBS: Final = 4
 MOST_WEIGHT: Final = (1 << 30) - 1  # how often one row may count: limbs overflow beyond
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
-    """Which limbs of the fixed grid are held: ``count`` of them from number ``base`` on."""
+class Scale:
+    """Which limbs of the fixed ladder are held: ``count`` of them from number ``base`` on."""
 
     base: int
     count: int
 
     @staticmethod
-    def of(bits: Ints) -> Grid:
+    def of(bits: Ints) -> Scale:
         """The limbs that sums of these floats need; NaN and infinities need none."""
         low, high = _positions(bits)
         if high < 0:
-            return Grid(LOWEST // -BITS, 1 + CARRIES)
-        return Grid(low // BITS, (high + 52) // BITS - low // BITS + 1 + CARRIES)
+            return Scale(LOWEST // -BITS, 1)
+        return Scale(low // BITS, (high + 52) // BITS - low // BITS + 1)
 
-    def joined(self, other: Grid) -> Grid:
-        """The least grid that holds both."""
+    def joined(self, other: Scale) -> Scale:
+        """The least scale that holds both."""
         base = min(self.base, other.base)
-        return Grid(base, max(self.base + self.count, other.base + other.count) - base)
+        return Scale(base, max(self.base + self.count, other.base + other.count) - base)
 
     @property
     def unit(self) -> int:
         """The exponent of the first limb's least bit."""
         return LOWEST + BITS * self.base
 
-    def spread(self, limbs: Ints, to: Grid) -> Ints:
-        """Limbs of this grid as limbs of a larger one."""
+    def spread(self, limbs: Ints, to: Scale) -> Ints:
+        """Limbs of this scale as those of a larger one."""
         if to == self:
             return limbs
         wide = np.zeros((len(limbs), to.count), np.int64)
@@ -72,27 +74,27 @@ class Grid:
 class FloatSums:
     """Sums of floats by row. What has no limbs is counted beside: NaN, +∞ and −∞."""
 
-    grid: Grid
-    limbs: Ints  # rows × grid.count
+    scale: Scale
+    limbs: Ints  # rows × scale.count
     special: Ints  # rows × 3: how many NaN, +∞, −∞
 
     @staticmethod
     def of(bits: Ints, *, rows: int) -> FloatSums:
-        grid = Grid.of(bits)
-        return FloatSums(grid, np.zeros((rows, grid.count), np.int64), np.zeros((rows, 3), np.int64))
+        scale = Scale.of(bits)
+        return FloatSums(scale, np.zeros((rows, scale.count), np.int64), np.zeros((rows, 3), np.int64))
 
     def add(self, row: Ints, bits: Ints, w: Ints) -> None:
         """Add floats, each ``w`` times, to the sums of their rows."""
-        add_floats(self.limbs, self.special, self.grid.base, row, bits, w)
+        add_floats(self.limbs, self.special, self.scale.base, row, bits, w)
 
     def totals(self) -> Floats:
         """Every sum as the nearest float."""
-        mantissa, exponent = rounded(self.limbs, self.grid.unit)
+        mantissa, exponent = rounded(self.limbs, self.scale.unit)
         return _with_special(scaled(mantissa.astype(np.float64), exponent), self.special)
 
     def means(self, count: Ints) -> Floats:
         """Every sum divided by a count; finite even where the sum itself is too large for a float."""
-        mantissa, exponent = rounded(self.limbs, self.grid.unit)
+        mantissa, exponent = rounded(self.limbs, self.scale.unit)
         return _with_special(scaled(mantissa / np.maximum(count, 1), exponent), self.special)
 
 
@@ -145,28 +147,37 @@ def add_float(limbs, special, base, value, w):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def add_floats(limbs, special, base, row, bits, w):  # type: ignore[no-untyped-def]
+def add_floats(limbs, special, base, row, bits, w):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     for i in range(len(row)):
         add_float(limbs[row[i]], special[row[i]], base, bits[i], w[i])
 
 
 @njit(cache=True)
+def add_int(limbs, value, w):  # type: ignore[no-untyped-def]
+    """Add an integer ``w`` times to a sum of two limbs."""
+    limbs[0] += w * (value & MASK)
+    limbs[1] += w * (value >> BITS)
+
+
+@njit(cache=True)
 def add_ints(limbs, row, values, w):  # type: ignore[no-untyped-def]
-    """Add integers, each ``w`` times, to sums of three limbs."""
     for i in range(len(row)):
-        limbs[row[i], 0] += w[i] * (values[i] & MASK)
-        limbs[row[i], 1] += w[i] * (values[i] >> BITS)
+        add_int(limbs[row[i]], values[i], w[i])
+
+
+@njit(cache=True)
+def add_decimal(limbs, low, high, w):  # type: ignore[no-untyped-def]
+    """Add a 128-bit integer ``w`` times to a sum of four limbs."""
+    limbs[0] += w * (low & MASK)
+    limbs[1] += w * ((low >> BITS) & MASK)
+    limbs[2] += w * (high & MASK)
+    limbs[3] += w * (high >> BITS)
 
 
 @njit(cache=True)
 def add_decimals(limbs, row, halves, w):  # type: ignore[no-untyped-def]
-    """Add 128-bit integers (low half, high half), each ``w`` times, to sums of five limbs."""
     for i in range(len(row)):
-        low, high = halves[i, 0], halves[i, 1]
-        limbs[row[i], 0] += w[i] * (low & MASK)
-        limbs[row[i], 1] += w[i] * ((low >> BITS) & MASK)
-        limbs[row[i], 2] += w[i] * (high & MASK)
-        limbs[row[i], 3] += w[i] * (high >> BITS)
+        add_decimal(limbs[row[i]], halves[i, 0], halves[i, 1], w[i])
 
 
 @njit(cache=True)
@@ -178,18 +189,26 @@ def carry(limbs):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def magnitude(limbs, spare):  # type: ignore[no-untyped-def]
+    """The sum without its sign as limbs of 32 bits in ``spare``, which has one more; whether it was negative."""
+    count = len(limbs)
+    for at in range(count):
+        spare[at] = limbs[at]
+    spare[count] = 0
+    carry(spare[: count + 1])
+    if spare[count] >= 0:
+        return False
+    for at in range(count + 1):
+        spare[at] = -spare[at]
+    carry(spare[: count + 1])
+    return True
+
+
+@njit(cache=True)
 def round_one(limbs, unit, spare):  # type: ignore[no-untyped-def]
     """One sum as ``mantissa · 2^exponent``, the mantissa of at most 53 bits, halves to even."""
-    last = len(limbs) - 1
-    for at in range(last + 1):
-        spare[at] = limbs[at]
-    carry(spare)
-    negative = spare[last] < 0
-    if negative:
-        for at in range(last + 1):
-            spare[at] = -spare[at]
-        carry(spare)
-    top = last
+    negative = magnitude(limbs, spare)
+    top = len(limbs)
     while top >= 0 and spare[top] == 0:
         top -= 1
     if top < 0:
@@ -208,7 +227,7 @@ def round_one(limbs, unit, spare):  # type: ignore[no-untyped-def]
         mantissa |= spare[at] << (BITS * (at - first) - shift)
     mantissa |= spare[first] >> shift
     half = ((spare[first] >> (shift - 1)) & 1) if shift else (spare[first - 1] >> (BITS - 1))
-    below = (spare[first] & ((1 << (shift - 1)) - 1)) if shift else (spare[first - 1] & (MASK >> 1))
+    below = (spare[first] & ((1 << (shift - 1)) - 1)) if shift > 0 else (spare[first - 1] & (MASK >> 1))
     for at in range(first if shift else first - 1):
         below |= spare[at]
     if half and (below or mantissa & 1):
@@ -220,23 +239,28 @@ def round_one(limbs, unit, spare):  # type: ignore[no-untyped-def]
 def rounded(limbs, unit):  # type: ignore[no-untyped-def]
     """Every sum as a mantissa of at most 53 bits and an exponent."""
     mantissas, exponents = np.empty(len(limbs), np.int64), np.empty(len(limbs), np.int64)
-    spare = np.empty(limbs.shape[1], np.int64)
+    spare = np.empty(limbs.shape[1] + 1, np.int64)
     for row in range(len(limbs)):
         mantissas[row], exponents[row] = round_one(limbs[row], unit, spare)
     return mantissas, exponents
 
 
 @njit(cache=True)
+def whole_one(limbs, spare):  # type: ignore[no-untyped-def]
+    """A sum of two limbs as int64, and whether it fits."""
+    spare[0], spare[1], spare[2] = limbs[0], limbs[1], 0
+    carry(spare[:3])
+    return (spare[1] << BITS) | spare[0], spare[2] == (-1 if spare[1] >> (BITS - 1) else 0)
+
+
+@njit(cache=True)
 def whole(limbs):  # type: ignore[no-untyped-def]
-    """Sums of three limbs as int64, and which of them do not fit."""
+    """Sums of two limbs as int64, and which of them do not fit."""
     values, lost = np.empty(len(limbs), np.int64), np.zeros(len(limbs), np.bool_)
-    spare = np.empty(limbs.shape[1], np.int64)
+    spare = np.empty(3, np.int64)
     for row in range(len(limbs)):
-        for at in range(limbs.shape[1]):
-            spare[at] = limbs[row, at]
-        carry(spare)
-        values[row] = (spare[1] << BITS) | spare[0]
-        lost[row] = spare[2] != (-1 if spare[1] >> (BITS - 1) else 0)
+        values[row], fits = whole_one(limbs[row], spare)
+        lost[row] = not fits
     return values, lost
 
 
@@ -245,22 +269,34 @@ LIMIT_LOW: Final = 10**38 & ((1 << 64) - 1)
 
 
 @njit(cache=True)
+def decimal_one(limbs, spare):  # type: ignore[no-untyped-def]
+    """A sum of four limbs as 128-bit halves, and whether it has at most 38 digits."""
+    negative = magnitude(limbs, spare)
+    high = (np.uint64(spare[3]) << np.uint64(BITS)) | np.uint64(spare[2])
+    low = (np.uint64(spare[1]) << np.uint64(BITS)) | np.uint64(spare[0])
+    above = high > np.uint64(LIMIT_HIGH) or (high == np.uint64(LIMIT_HIGH) and low >= np.uint64(LIMIT_LOW))
+    fits = spare[4] == 0 and not above
+    if negative:
+        low = np.uint64(0) - low
+        high = ~high if low else np.uint64(0) - high
+    return np.int64(low), np.int64(high), fits
+
+
+@njit(cache=True)
 def decimals(limbs):  # type: ignore[no-untyped-def]
-    """Sums of five limbs as 128-bit halves, and which of them have more than 38 digits."""
+    """Sums of four limbs as 128-bit halves, and which of them have more than 38 digits."""
     halves, lost = np.empty((len(limbs), 2), np.int64), np.zeros(len(limbs), np.bool_)
-    spare = np.empty(limbs.shape[1], np.int64)
+    spare = np.empty(5, np.int64)
     for row in range(len(limbs)):
-        for at in range(limbs.shape[1]):
-            spare[at] = limbs[row, at]
-        carry(spare)
-        halves[row, 0] = (spare[1] << BITS) | spare[0]
-        halves[row, 1] = (spare[3] << BITS) | spare[2]
-        if spare[4] < 0:
-            for at in range(len(spare)):
-                spare[at] = -spare[at]
-            carry(spare)
-        high = (np.uint64(spare[3]) << np.uint64(BITS)) | np.uint64(spare[2])
-        low = (np.uint64(spare[1]) << np.uint64(BITS)) | np.uint64(spare[0])
-        above = high > np.uint64(LIMIT_HIGH) or (high == np.uint64(LIMIT_HIGH) and low >= np.uint64(LIMIT_LOW))
-        lost[row] = spare[4] != 0 or above
+        halves[row, 0], halves[row, 1], fits = decimal_one(limbs[row], spare)
+        lost[row] = not fits
     return halves, lost
+
+
+@njit(cache=True)
+def any_special(bits):  # type: ignore[no-untyped-def]
+    """Whether NaN or an infinity is among floats."""
+    for value in bits:
+        if (value >> 52) & 0x7FF == 0x7FF:
+            return True
+    return False

@@ -69,16 +69,28 @@ class Grid:
         return self._listed(spans.group, first, last, spans.lo, spans.hi)
 
     def newly_due(self, step: Step, stored: Stored) -> Windows:
+        self.refuse_many(stored, step)
         first = np.maximum(self.first(stored.le), self.last_due(step.due_before) + 1)
         last = np.minimum(self.last(stored.re), self.last_due(step.due))
         return self._listed(stored.key, first, last, stored.le, stored.re)
 
-    def _listed(self, group: Ints, first: Ints, last: Ints, le: Ints, re: Ints) -> Windows:
-        count = np.maximum(last - first + 1, 0)
+    def refuse_many(self, stored: Stored, step: Step) -> None:
+        """Of an event that ends, all due windows count; of one that never does, those that become due at once."""
+        endless = stored.re >= FOREVER
+        after = np.where(endless, self.last_due(step.due_before) + 1, np.iinfo(np.int64).min)
+        first = np.maximum(self.first(stored.le), after)
+        count = np.minimum(self.last(stored.re), self.last_due(step.due)) - first + 1
+        self._refuse(count, stored.le, stored.re)
+
+    def _refuse(self, count: Ints, le: Ints, re: Ints) -> None:
         most, limit = int(count.max()) if len(count) else 0, self._context.limits.windows_per_event
         if most > limit:
             at = int(count.argmax())
             raise too_many_windows(most, limit, at=f"[{show_tick(int(le[at]))}, {show_tick(int(re[at]))})")
+
+    def _listed(self, group: Ints, first: Ints, last: Ints, le: Ints, re: Ints) -> Windows:
+        count = np.maximum(last - first + 1, 0)
+        self._refuse(count, le, re)
         source, k = spread(first, count)
         start = self.start(k)
         return unique_windows(group[source], start, start + self.size)

@@ -9,14 +9,15 @@ from streamproof.kernels.cells import Ints
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.windows.general import General
 from streamproof.kernels.windows.inspect import Inspection, affected, inspect
+from streamproof.kernels.windows.panes import Panes
 from streamproof.plan.check import Typed
 
 
 class WindowKernel:
     """One windowed node, run incrementally."""
 
-    def __init__(self, typed: Typed, context: Context) -> None:
-        self._how = General(typed, context)
+    def __init__(self, typed: Typed, context: Context, *, fast: bool = True) -> None:
+        self._how: General | Panes = Panes(typed, context) if fast and Panes.can(typed, context) else General(typed, context)
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
         return self._how.on_batch(delta)
@@ -26,6 +27,7 @@ class WindowKernel:
 
         Nothing is changed by asking.
         """
+        assert isinstance(self._how, General)
         shown = inspect(self._how)
         if change is None:
             return shown

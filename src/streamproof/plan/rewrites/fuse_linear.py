@@ -25,12 +25,12 @@ from typing import Final
 
 from streamproof.events.time import FOREVER, Span
 from streamproof.plan import nodes
-from streamproof.plan.expr import TRUE, Col, Expr, Lit, all_of, columns_of, conjuncts, user_functions, walk
+from streamproof.plan.expr import TRUE, Col, Expr, Lit, columns_of, user_functions, walk
 from streamproof.plan.modules import Registry
-from streamproof.plan.nodes import Node, Plan
-from streamproof.plan.rewrites.substitute import can_fail, size, with_definitions
+from streamproof.plan.nodes import Named, Node, Plan
+from streamproof.plan.rewrites.substitute import LARGEST, both_of, size, with_definitions
 
-_GROWTH: Final = 20  # how much larger two selects may become as one: doubling again and again would never end
+_GROWTH: Final = 20  # how many nodes two selects may gain as one
 
 
 def fuse_linear(plan: Plan, registry: Registry) -> Plan:
@@ -42,9 +42,8 @@ def _fused(node: Node) -> Node:
     match node:
         case nodes.Where(below, expr) if expr == TRUE:
             return below
-        case nodes.Where(nodes.Where(below, first), second) if not can_fail(second):
-            # a condition that can fail must not see the rows that the first one removes
-            return nodes.Where(below, all_of([*conjuncts(first), *conjuncts(second)]))
+        case nodes.Where(nodes.Where(below, first), second) if (both := both_of(first, second)) is not None:
+            return nodes.Where(below, both)
         case nodes.Select(nodes.Select() as inner, _):
             return _fused_selects(node, inner)
         case nodes.Shift(below, 0) | nodes.Extend(below, 0) | nodes.Union((below,)):
@@ -94,6 +93,12 @@ def _fused_selects(outer: nodes.Select, inner: nodes.Select) -> Node:
     if any(uses[name] > 1 and user_functions(expr) for name, expr in inner.exprs):
         return outer
     exprs = tuple((name, with_definitions(expr, definitions)) for name, expr in outer.exprs)
-    if size(e for _, e in exprs) > size(e for _, e in (*outer.exprs, *inner.exprs)) + _GROWTH:
+    if not _is_small(exprs, (*outer.exprs, *inner.exprs)):
         return outer
     return nodes.Select(inner.input, exprs)
+
+
+def _is_small(fused: Named, apart: Named) -> bool:
+    """Selects that repeat each other's expressions would double in size again and again."""
+    largest = max((size([expr]) for _, expr in fused), default=0)
+    return largest <= LARGEST and size(e for _, e in fused) <= size(e for _, e in apart) + _GROWTH

@@ -33,7 +33,7 @@ from streamproof.plan import nodes
 from streamproof.plan.expr import Col, Expr, Side, all_of, columns_of, conjuncts, transform
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Named, Node, Plan
-from streamproof.plan.rewrites.substitute import can_fail, names_read, reads_time, substituted
+from streamproof.plan.rewrites.substitute import both_of, can_fail, names_read, reads_time, substituted
 from streamproof.plan.windows import Hopping, Tumbling
 
 
@@ -87,8 +87,8 @@ class _Sinker:
         sunk = self.sink(plan, _Condition.of(condition))
         if sunk is not None:
             return sunk
-        if isinstance(plan, nodes.Where) and not can_fail(condition):
-            return nodes.Where(plan.input, all_of([*conjuncts(plan.expr), condition]))
+        if isinstance(plan, nodes.Where) and (both := both_of(plan.expr, condition)) is not None:
+            return nodes.Where(plan.input, both)
         return nodes.Where(plan, condition)
 
 
@@ -172,7 +172,8 @@ def _inner_join(sinker: _Sinker, node: nodes.Join, condition: _Condition) -> Pla
         return None
     sides = {column.side for column in columns_of(moved)}
     if sides == {"l", "r"}:
-        return replace(node, on=all_of([*conjuncts(node.on), moved]))
+        both = both_of(node.on, moved)
+        return None if both is None else replace(node, on=both)
     return _on_side(sinker, node, "r" if sides == {"r"} else "l", moved)
 
 

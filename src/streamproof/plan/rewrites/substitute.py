@@ -13,7 +13,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit, columns_of, transform, user_functions, walk
+from streamproof.plan.expr import (
+    Apply,
+    Call,
+    Case,
+    Cast,
+    Col,
+    Expr,
+    Lit,
+    all_of,
+    columns_of,
+    conjuncts,
+    transform,
+    user_functions,
+    walk,
+)
 
 SAFE: Final = frozenset({
     "eq", "ne", "lt", "lte", "gt", "gte", "same", "in", "is_null", "and", "or", "not", "coalesce", "nullif", "least",
@@ -21,6 +35,9 @@ SAFE: Final = frozenset({
     "ends_with",
 })  # fmt: skip
 """Functions that give a value whatever they get. Arithmetic may overflow, and an engine may refuse a pattern."""
+
+LARGEST: Final = 150
+"""The most nodes that putting expressions together may give one of them."""
 
 _TIMES: Final = ("le", "re")
 
@@ -60,13 +77,16 @@ def size(exprs: Iterable[Expr]) -> int:
 def substituted(expr: Expr, definitions: Mapping[str, Expr]) -> Expr | None:
     """The expression with every column replaced by its definition.
 
-    None where that would call a user-defined function twice, or read a column without definition.
+    None where that would call a user-defined function twice, read a column without definition, or grow too large.
     """
     for column in columns_of(expr):
         if column.name in _TIMES:
             continue
         if column.name not in definitions or user_functions(definitions[column.name]):
             return None
+    uses = (part.name for part in walk(expr) if isinstance(part, Col) and part.name in definitions)
+    if size([expr, *(definitions[name] for name in uses)]) > LARGEST:
+        return None
     return with_definitions(expr, definitions)
 
 
@@ -77,3 +97,13 @@ def with_definitions(expr: Expr, definitions: Mapping[str, Expr]) -> Expr:
         return definitions.get(part.name, part) if isinstance(part, Col) and part.side is None else part
 
     return transform(expr, define)
+
+
+def both_of(first: Expr, second: Expr) -> Expr | None:
+    """Both conditions as one.
+
+    None if the second can fail, since it would see the rows that the first removes, or if one condition grew too large.
+    """
+    if can_fail(second) or size([first, second]) > LARGEST:
+        return None
+    return all_of([*conjuncts(first), *conjuncts(second)])

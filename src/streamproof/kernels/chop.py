@@ -1,0 +1,117 @@
+"""chop: every lifetime cut at ``offset + k·period``.
+
+A finite lifetime is cut at once. An infinite one has no end of pieces, so they come as time moves on: a piece is due
+when its beat has ended by the latest CTI or start seen. The output is sealed up to the first beat that is not due.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from streamproof.errors import RunError
+from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.kernels.base import Context, State, Stateless, array, number
+from streamproof.kernels.cells import Ints, Layout
+from streamproof.kernels.delta import Delta, concat
+from streamproof.kernels.linear import lifetime
+from streamproof.kernels.store import Store
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed
+from streamproof.plan.limits import too_many_windows
+
+
+class ChopKernel(Stateless):
+    """Pieces of lifetimes, beat by beat."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        assert isinstance(typed.node, nodes.Chop)
+        self._period, self._offset = int(typed.node.period), int(typed.node.offset)  # type: ignore[arg-type]  # ticks
+        self._context = context
+        self._layout = Layout.of(typed.schema)
+        self.endless = Store(self._layout.width)  # rows with an infinite end, by group
+        self.due = BEGINNING  # pieces of endless rows are out up to the last beat that ended by then
+        self.frontier = BEGINNING
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        endless = (delta.re >= FOREVER) | (delta.le <= BEGINNING)
+        bounded, changed = delta.take(~endless), delta.take(endless)
+        parts = [self._pieces(bounded, BEGINNING, FOREVER)]
+        if len(changed):
+            cells = self._layout.encode(changed.columns, self._context.strings)
+            self.endless.add(changed.group, changed.le, changed.re, changed.w, cells)
+            parts.append(self._pieces(changed, BEGINNING, self.due))
+        self.frontier = max(self.frontier, delta.frontier)
+        before, self.due = self.due, self._next_due(delta)
+        if len(self.endless) and self.due > before:
+            parts.append(self._pieces(self._remembered(), before, self.due))
+        return concat(parts, frontier=self._sealed())
+
+    def _next_due(self, delta: Delta) -> int:
+        latest = int(delta.le.max()) if len(delta) else BEGINNING
+        due = max(self.due, self.frontier, latest)
+        horizon = self._context.horizon
+        if horizon is not None:
+            return min(due, horizon)
+        if due >= FOREVER and len(self.endless):
+            raise RunError(
+                "chop over an infinite lifetime has no end of pieces",
+                at=lifetime(self._remembered(), 0),
+                fix="give a horizon (--horizon T), or end the lifetimes first",
+                name="unbounded_windows",
+            )
+        return due
+
+    def _remembered(self) -> Delta:
+        events = self.endless.events()
+        columns = tuple(self._layout.decode(events.cells, self._context.strings))
+        return Delta(events.key, events.le, events.re, events.w, columns)
+
+    def _pieces(self, rows: Delta, after: int, until: int) -> Delta:
+        """The pieces of the beats that end after one instant, and at the latest at another."""
+        horizon = self._context.horizon
+        rows = rows.take(rows.le > BEGINNING)  # nobody knows the first piece of the others
+        first = np.maximum(self._beat(rows.le), self._beats_ended(after))
+        until = until if horizon is None else min(until, horizon)
+        last = np.minimum(self._beat(rows.re - 1), self._beats_ended(until) - 1)
+        counts = np.maximum(last - first + 1, 0)
+        limit = self._context.limits.windows_per_event
+        if len(counts) and int(counts.max()) > limit:
+            worst = int(counts.argmax())
+            raise too_many_windows(int(counts[worst]), limit, at=lifetime(rows, worst))
+        source = np.repeat(np.arange(len(rows)), counts)
+        nth = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
+        start = self._offset + (first[source] + nth) * self._period
+        cut = rows.take(source)
+        return replace(cut, le=np.maximum(cut.le, start), re=np.minimum(cut.re, start + self._period))
+
+    def _beat(self, times: Ints) -> Ints:
+        """The number of the beat that each instant lies in."""
+        return (times - self._offset) // self._period
+
+    def _beats_ended(self, instant: int) -> int:
+        """How many beats, counted from beat 0, have ended by an instant."""
+        return (instant - self._offset) // self._period
+
+    def _sealed(self) -> int:
+        if self.frontier >= FOREVER or not len(self.endless):
+            return self.frontier
+        return min(self.frontier, self._offset + self._beats_ended(self.due) * self._period)
+
+    def snapshot(self) -> State:
+        events = self.endless.events()
+        return {**events._asdict(), "due": self.due, "frontier": self.frontier}
+
+    def restore(self, state: State) -> None:
+        self.endless.add(*(array(state, name) for name in ("key", "le", "re", "w", "cells")))
+        self.due, self.frontier = number(state, "due"), number(state, "frontier")
+
+    def live_strings(self) -> Ints:
+        return self._layout.string_codes(self.endless.events().cells)
+
+    def live_groups(self) -> Ints:
+        return np.unique(self.endless.events().key)
+
+    def live_rows(self) -> int:
+        return len(self.endless)

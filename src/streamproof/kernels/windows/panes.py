@@ -1,0 +1,362 @@
+"""Counts, sums and means over tumbling and hopping windows, from sums per pane instead of events.
+
+A pane is the greatest common divisor of size and hop, so every window is a run of panes. A window's members are the
+events that start in its panes, and those that started before and live on: ``starts`` has sums by the pane in which
+events start, ``moves`` the change from pane to pane of what lives on. What was emitted before is computed again from
+the sums before the change, exactly; so no event and no output is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from streamproof.errors import RunError
+from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.kernels.base import Context, State
+from streamproof.kernels.cells import Cells, Ints, Layout
+from streamproof.kernels.delta import Delta
+from streamproof.kernels.store import Events as Stored
+from streamproof.kernels.store import Store
+from streamproof.kernels.windows.accumulators import Accumulators, write_results
+from streamproof.kernels.windows.aggregates import sum_overflow
+from streamproof.kernels.windows.changes import check_weights
+from streamproof.kernels.windows.grid import Grid, unbounded
+from streamproof.kernels.windows.kept import Kept
+from streamproof.kernels.windows.liveliness import Step, liveliness_of
+from streamproof.kernels.windows.outputs import Outputs
+from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, gathered, merged, until
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed
+from streamproof.plan.windows import Hopping, Tumbling
+
+OVERFLOWN: Final = -2  # in the place of a weight
+
+
+class Panes:
+    """One node over all groups, as sums per pane."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        node = typed.node
+        assert isinstance(node, nodes.Aggregation)
+        assert isinstance(node.window, Tumbling | Hopping)
+        self.typed, self.context = typed, context
+        self.lively = liveliness_of(typed, context.emission)
+        self.grid = Grid(node.window, self.lively, context)
+        self.layout = Layout.of(typed.schema)
+        self.sums = Accumulators(node.aggs, Kept(typed.inputs[0].schema, context, payload=False), self.layout)
+        self.pane = math.gcd(self.grid.size, self.grid.hop)
+        self.starts = self._none()
+        self.moves = self._none()
+        self.long = Store(width=1)  # events without a start or an end, or in more windows than the limit
+        self.frontier = BEGINNING
+        self.seen = BEGINNING  # the latest start
+        self.sealed = BEGINNING  # the output's frontier
+
+    @staticmethod
+    def can(typed: Typed, context: Context) -> bool:
+        """Whether a node can be run like this."""
+        node = typed.node
+        if not isinstance(node, nodes.Aggregation) or not isinstance(node.window, Tumbling | Hopping):
+            return False
+        return Accumulators.can(node.aggs, Kept(typed.inputs[0].schema, context, payload=False))
+
+    def _none(self) -> Cells:
+        return np.empty((0, SUMS + self.sums.width), np.int64)
+
+    # --- one batch ----------------------------------------------------------------------------------------------------
+
+    def on_batch(self, delta: Delta) -> Delta:
+        step = self._advance(delta)
+        delta = self._without_ageless(delta)
+        self._check_limits(step)
+        if not len(delta) and step.frontier == step.frontier_before and step.due == step.due_before:
+            return Delta.empty(self.typed.schema, frontier=self.sealed)
+        starts, moves = self._changes(delta)
+        emitted, cells = self._emit(starts, moves, step)
+        if step.frontier > step.frontier_before:
+            self._forget(step.frontier)
+        nothing = Outputs(self.layout.width)
+        opened = self.grid.opened(self.frontier)
+        self.sealed = max(self.sealed, self.lively.sealed(self.frontier, opened, nothing))
+        columns = tuple(self.layout.decode(cells, self.context.strings))
+        group, le, re, w = (np.ascontiguousarray(emitted[:, n]) for n in range(4))
+        return Delta(group, le, re, w, columns, self.sealed)
+
+    def _advance(self, delta: Delta) -> Step:
+        """Move time on."""
+        before_frontier, due_before = self.frontier, self.lively.due(self.frontier, self.seen)
+        self.frontier = max(self.frontier, delta.frontier)
+        if len(delta):
+            self.seen = max(self.seen, int(delta.le.max()))
+        return Step(before_frontier, self.frontier, due_before, self.lively.due(self.frontier, self.seen))
+
+    def _without_ageless(self, delta: Delta) -> Delta:
+        """Events without a start may be taken back, until a frontier seals them; long ones are remembered."""
+        check_weights(delta.w)
+        limit = self.context.limits.windows_per_event
+        if len(delta):
+            ageless = delta.le <= BEGINNING
+            windows = self.grid.last(delta.re) - self.grid.first(np.where(ageless, 0, delta.le)) + 1
+            long = ageless | (delta.re >= FOREVER) | (windows > limit)
+            if long.any():
+                le, re, w = delta.le[long], delta.re[long], delta.w[long]
+                self.long.add(delta.group[long], le, re, w, np.zeros((len(le), 1), np.int64))
+                delta = delta.take(~ageless)
+        return delta
+
+    def _check_limits(self, step: Step) -> None:
+        if not len(self.long):
+            return
+        stored = self.long.events()
+        if step.frontier > BEGINNING and (stored.le <= BEGINNING).any():
+            raise unbounded(BEGINNING, int(stored.re[0]))
+        if step.frontier >= FOREVER:
+            self.grid.refuse_endless(stored)
+        self.grid.refuse_many(Stored(*(column[stored.le > BEGINNING] for column in stored)), step)
+
+    def _changes(self, delta: Delta) -> tuple[Cells, Cells]:
+        """What the batch changes in the sums, which are brought into the layout that its values need."""
+        spec = self.sums.spec
+        values = self.sums.read(delta)
+        self.starts, self.moves = (self.sums.converted(rows, spec) for rows in (self.starts, self.moves))
+        event = np.arange(len(delta))
+        first = (delta.le - self.grid.offset) // self.pane
+        last = (delta.re - 1 - self.grid.offset) // self.pane
+        lasting = np.flatnonzero(first != last)
+        ending = lasting[delta.re[lasting] < FOREVER]
+        both = np.concatenate([lasting, ending])
+        places = np.concatenate([first[lasting], last[ending]])
+        signed = np.concatenate([delta.w[lasting], -delta.w[ending]])
+        spec, width = self.sums.spec, self.sums.width
+        starts = gathered(delta.group, first, event, delta.w, values, spec, width)
+        return starts, gathered(delta.group[both], places, both, signed, values, spec, width)
+
+    def _emit(self, starts: Cells, moves: Cells, step: Step) -> tuple[Cells, Cells]:
+        """The rows that change, and the sums as they are then."""
+        grid, spec = self.grid, self.sums.spec
+        new_starts, new_moves = merged(self.starts, starts, spec), merged(self.moves, moves, spec)
+        numbers = np.array([
+            grid.size // self.pane, grid.hop // self.pane, self._first_open(step.frontier_before),
+            grid.last_due(step.due_before), grid.last_due(step.due), self.pane, grid.offset,
+            int(self.lively.stamp == "point_end"),
+        ])  # fmt: skip
+        emitted, cells = _walk(
+            self.starts, self.moves, new_starts, new_moves, starts, moves, numbers,
+            spec, self.sums.results, self.sums.factors, self.layout.width,
+        )  # fmt: skip
+        if len(emitted) and emitted[-1, 3] == OVERFLOWN:
+            raise self._overflow(emitted[-1])
+        self.starts, self.moves = new_starts, new_moves
+        return emitted, cells
+
+    def _overflow(self, row: Ints) -> RunError:
+        name, agg = self.typed.node.aggs[int(row[0])]  # type: ignore[attr-defined]  # an aggregation
+        assert agg.arg is not None
+        return sum_overflow(int(row[1]), int(row[2]), self.typed.schema[name])
+
+    def _first_open(self, frontier: int) -> int:
+        """The number of the first window that ends after the frontier."""
+        return (max(frontier, BEGINNING + 1) - self.grid.offset - self.grid.size) // self.grid.hop + 1
+
+    def _forget(self, frontier: int) -> None:
+        """Only panes of windows that are open stay; what lives on from before is one row per group."""
+        if frontier >= FOREVER:
+            self.starts, self.moves, self.long = self._none(), self._none(), Store(width=1)
+            return
+        first = self._first_open(frontier) * (self.grid.hop // self.pane)
+        self.starts = self.starts[self.starts[:, PLACE] >= first]
+        self.moves = _folded(self.moves, first)
+        self.long.drop(frontier)
+
+    # --- state --------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> State:
+        state: State = {"frontier": self.frontier, "seen": self.seen, "sealed": self.sealed}
+        return {**state, **self.sums.snapshot(), "starts": self.starts, "moves": self.moves, "long": self.long.all_rows()}
+
+    def restore(self, state: State) -> None:
+        self.sums.restore(state)
+        self.frontier, self.seen, self.sealed = (_number(state, name) for name in ("frontier", "seen", "sealed"))
+        self.starts, self.moves = (_matrix(state, name) for name in ("starts", "moves"))
+        self.long.replace(_matrix(state, "long").copy())
+
+    def live_strings(self) -> Ints:
+        return np.empty(0, np.int64)
+
+    def live_groups(self) -> Ints:
+        return np.unique(np.concatenate([self.starts[:, GROUP], self.moves[:, GROUP], self.long.keys()]))
+
+    def live_rows(self) -> int:
+        return len(self.starts) + len(self.moves) + len(self.long)
+
+
+def _number(state: State, name: str) -> int:
+    value = state[name]
+    assert isinstance(value, int)
+    return value
+
+
+def _matrix(state: State, name: str) -> Cells:
+    value = state[name]
+    assert isinstance(value, np.ndarray)
+    return value
+
+
+@njit(cache=True)
+def _folded(rows, first):  # type: ignore[no-untyped-def]
+    """Rows of places before ``first`` as one row per group, just before it; none where it sums up to nothing."""
+    out = np.empty_like(rows)
+    count = at = 0
+    while at < len(rows):
+        group = rows[at, GROUP]
+        out[count, GROUP], out[count, PLACE] = group, first - 1
+        out[count, SUMS:] = 0
+        while at < len(rows) and rows[at, GROUP] == group and rows[at, PLACE] < first:
+            out[count, SUMS:] += rows[at, SUMS:]
+            at += 1
+        if out[count, SUMS:].any():
+            count += 1
+        while at < len(rows) and rows[at, GROUP] == group:
+            out[count] = rows[at]
+            count += 1
+            at += 1
+    return out[:count].copy()
+
+
+# --- windows, group by group ------------------------------------------------------------------------------------------
+# ``numbers``: panes per window, panes per hop, the first open window, the last that was due, the last that is due,
+# ticks per pane, the offset, and whether rows are points at the windows' ends.
+PER_WINDOW, PER_HOP, OPEN, DUE_BEFORE, DUE, TICKS, OFFSET, AT_END = range(8)
+
+
+@njit(cache=True)
+def _advance(sums, starts, moves, at, window, numbers):  # type: ignore[no-untyped-def]
+    """Bring sums to a window. ``at``: the next start to enter, the next to leave, the next move, and both ends."""
+    first = window * numbers[PER_HOP]
+    beyond = first + numbers[PER_WINDOW]
+    while at[0] < at[3] and starts[at[0], PLACE] < beyond:
+        sums += starts[at[0], SUMS:]
+        at[0] += 1
+    while at[1] < at[0] and starts[at[1], PLACE] < first:
+        sums -= starts[at[1], SUMS:]
+        at[1] += 1
+    while at[2] < at[4] and moves[at[2], PLACE] < first:
+        sums += moves[at[2], SUMS:]
+        at[2] += 1
+
+
+@njit(cache=True)
+def _first_with(place, numbers):  # type: ignore[no-untyped-def]
+    """The first window that ends after a pane begins."""
+    return (place - numbers[PER_WINDOW]) // numbers[PER_HOP] + 1
+
+
+@njit(cache=True)
+def _next_place(rows, start, end, place):  # type: ignore[no-untyped-def]
+    """The first place at or after one; far away if there is none."""
+    while start < end:
+        if rows[start, PLACE] >= place:
+            return rows[start, PLACE]
+        start += 1
+    return np.int64(FOREVER)
+
+
+@njit(cache=True)
+def _put(out, group, window, w, numbers):  # type: ignore[no-untyped-def]
+    le = numbers[OFFSET] + window * numbers[PER_HOP] * numbers[TICKS]
+    re = le + numbers[PER_WINDOW] * numbers[TICKS]
+    out[0], out[3] = group, w
+    out[1], out[2] = (re, re + 1) if numbers[AT_END] else (le, re)
+
+
+@njit(cache=True)
+def _walk(
+    old_starts, old_moves, starts, moves, new_starts, new_moves, numbers, spec, results, factors, width
+):  # type: ignore[no-untyped-def]
+    """The rows that change: corrections of windows that were due before, and the windows that are due now."""
+    emitted = np.empty((len(starts) + 64, 4), np.int64)
+    cells = np.empty((len(starts) + 64, width), np.int64)
+    size = 0
+    old_sums, sums = np.zeros(old_starts.shape[1] - SUMS, np.int64), np.zeros(old_starts.shape[1] - SUMS, np.int64)
+    old_at, at = np.zeros(5, np.int64), np.zeros(5, np.int64)
+    spare = np.empty(80, np.int64)
+    cursor = np.zeros(6, np.int64)
+    while True:
+        group = np.int64(FOREVER)
+        for n, rows in enumerate((old_starts, old_moves, starts, moves, new_starts, new_moves)):
+            if cursor[n] < len(rows):
+                group = min(group, rows[cursor[n], GROUP])
+        if group == FOREVER:
+            break
+        ends = (
+            until(old_starts, cursor[0], group), until(old_moves, cursor[1], group),
+            until(starts, cursor[2], group), until(moves, cursor[3], group),
+            until(new_starts, cursor[4], group), until(new_moves, cursor[5], group),
+        )  # fmt: skip
+        old_sums[:], sums[:] = 0, 0
+        old_at[0] = old_at[1] = cursor[0]
+        old_at[2], old_at[3], old_at[4] = cursor[1], ends[0], ends[1]
+        at[0] = at[1] = cursor[2]
+        at[2], at[3], at[4] = cursor[3], ends[2], ends[3]
+        # windows that were due before and may have changed
+        changed = min(
+            _next_place(new_starts, cursor[4], ends[4], -FOREVER), _next_place(new_moves, cursor[5], ends[5], -FOREVER)
+        )
+        window = max(numbers[OPEN], _first_with(changed, numbers)) if changed < FOREVER else numbers[DUE_BEFORE] + 1
+        while window <= numbers[DUE_BEFORE]:
+            _advance(old_sums, old_starts, old_moves, old_at, window, numbers)
+            _advance(sums, starts, moves, at, window, numbers)
+            same = True
+            for n in range(len(sums)):
+                same = same and sums[n] == old_sums[n]
+            if same:
+                first = window * numbers[PER_HOP]
+                changed = min(
+                    _next_place(new_starts, cursor[4], ends[4], first), _next_place(new_moves, cursor[5], ends[5], first)
+                )
+                window = max(window + 1, _first_with(changed, numbers)) if changed < FOREVER else numbers[DUE_BEFORE] + 1
+                continue
+            if size + 2 > len(emitted):
+                emitted = np.concatenate((emitted, np.empty_like(emitted)))
+                cells = np.concatenate((cells, np.empty_like(cells)))
+            had, has = old_sums[0] > 0, sums[0] > 0
+            if had:
+                write_results(old_sums, spec, results, factors, cells[size], spare)
+                _put(emitted[size], group, window, -1, numbers)
+                size += 1
+            if has:
+                lost = write_results(sums, spec, results, factors, cells[size], spare)
+                _put(emitted[size], group, window, 1, numbers)
+                if lost >= 0:
+                    emitted[size, 0], emitted[size, 3] = lost, OVERFLOWN
+                    return emitted[: size + 1], cells[: size + 1]
+                size += 1
+            if had and has and (cells[size - 1] == cells[size - 2]).all():
+                size -= 2  # other members, the same result
+            window += 1
+        # windows that are due now
+        window = numbers[DUE_BEFORE] + 1
+        while window <= numbers[DUE]:
+            _advance(sums, starts, moves, at, window, numbers)
+            if sums[0] == 0:
+                if at[0] == at[3]:
+                    break
+                window = max(window + 1, _first_with(starts[at[0], PLACE], numbers))
+                continue
+            if size + 2 > len(emitted):
+                emitted = np.concatenate((emitted, np.empty_like(emitted)))
+                cells = np.concatenate((cells, np.empty_like(cells)))
+            lost = write_results(sums, spec, results, factors, cells[size], spare)
+            _put(emitted[size], group, window, 1, numbers)
+            if lost >= 0:
+                emitted[size, 0], emitted[size, 3] = lost, OVERFLOWN
+                return emitted[: size + 1], cells[: size + 1]
+            size += 1
+            window += 1
+        for n in range(6):
+            cursor[n] = ends[n]
+    return emitted[:size], cells[:size]
