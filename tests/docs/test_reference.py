@@ -30,7 +30,7 @@ def page(name: str) -> str:
 
 def cells(name: str) -> list[list[str]]:
     """The rows of all tables of a page."""
-    lines = (line.replace(r"\|", "∣") for line in page(name).splitlines() if line.startswith("| "))
+    lines = (line for line in page(name).splitlines() if line.startswith("| "))
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
@@ -38,7 +38,7 @@ def cells(name: str) -> list[list[str]]:
 def test_every_function_has_its_row_with_its_meaning(function) -> None:
     rows = {row[0].strip("`"): row for row in cells("expressions.md") if len(row) == 4}
     assert function.name in rows
-    plain = rows[function.name][3].replace("`", "").replace(r"\*", "*").replace("∣", "|")
+    plain = rows[function.name][3].replace("`", "").replace(r"\*", "*").replace("&#124;", "|")
     assert plain == function.summary
     assert rows[function.name][2] == function.takes
 

@@ -9,17 +9,15 @@ from typing import Any
 import pyarrow as pa
 
 from streamproof.errors import PlanError, RunError
-from streamproof.events.schema import INT64, TIMESTAMP, Type
-from streamproof.events.time import FOREVER
+from streamproof.events.schema import Type
 from streamproof.kernels.expressions import Columns, compile_expression
-from streamproof.plan.expr import Call, Case, Col, Expr, Lit, all_of, transform
+from streamproof.plan.expr import Call, Case, Col, Expr, transform
 from streamproof.plan.text import to_text
 from streamproof.plan.typing import bind, type_of
 from tests.kernels.expressions.generate import ANY, COLUMNS, SCOPE, Maker, value
 from tests.reference.choices import Choices
 from tests.reference.expressions import meaning
 
-_FIRST, _LAST = -62_135_596_800, 253_402_300_799  # the seconds of the years 1 to 9999
 Rows = list[dict[str, Any]]
 
 
@@ -78,22 +76,11 @@ def _reader(row: dict[str, Any]) -> Callable[[Col], Any]:
 
 
 def _explicit(expr: Expr) -> Expr:
-    """Two functions as the cases that they mean.
-
-    Coalesce evaluates later arguments only where the earlier are null, and an instant outside of the calendar is null.
-    """
+    """Coalesce as the case that it means: later arguments are evaluated only where the earlier are null."""
     match expr:
         case Call("coalesce", (*firsts, last)):
             return Case(tuple((Call("not", (Call("is_null", (arg,)),)), arg) for arg in firsts), last)
-        case Call("instant", (ticks, rate)):
-            seconds, ends = Call("floordiv", (ticks, rate)), (Lit(-FOREVER, INT64), Lit(FOREVER, INT64))
-            finite = Call("not", (Call("in", (ticks, *ends)),))
-            return Case(((all_of([finite, _between(seconds, _FIRST, _LAST)]), expr),), Lit(None, TIMESTAMP))
     return expr
-
-
-def _between(value: Expr, low: int, high: int) -> Expr:
-    return Call("and", (Call("gte", (value, Lit(low, INT64))), Call("lte", (value, Lit(high, INT64)))))
 
 
 def difference(expr: Expr, rows: Rows, *, skip: int = 0) -> str | None:

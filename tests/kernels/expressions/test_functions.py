@@ -112,7 +112,8 @@ CASES: tuple[tuple[str, str, list[tuple[Any, ...]]], ...] = (
     ("like", "string string", [("a.c", "a.c", True), ("abc", "a.c", False), ("a\\", "a\\", True), ("日", "_", True)]),
     ("instant", "int64", [(0, datetime(1970, 1, 1, tzinfo=UTC)), (-1, BEFORE), (2**62, None), (-(2**62), None)]),
     ("instant", "int64", [
-        (253_402_300_800_000_000, None), (-62_135_596_800_000_000, datetime.min.replace(tzinfo=UTC)),
+        (253_402_300_799_000_000, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)),
+        (-62_135_596_800_000_000, datetime.min.replace(tzinfo=UTC)),
     ]),
     ("instant", "int64 int64", [
         (-1, 10**9, BEFORE), (1_500, 1_000, datetime(1970, 1, 1, 0, 0, 1, 500_000, UTC)), (1, 0, None),

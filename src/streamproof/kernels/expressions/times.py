@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamproof.errors import RunError
 from streamproof.events.order import Flags, Ints
 from streamproof.events.schema import INT64, TIMESTAMP, Type
 from streamproof.events.time import BEGINNING, FOREVER, TICKS_PER_SECOND
@@ -27,7 +28,7 @@ _NAIVE: Final = pa.timestamp("us")
 
 
 def instant(args: Sequence[Datum], to: Type) -> pa.Array:
-    """Ticks as an instant, rounded down to microseconds; null for the infinities and outside of the years 1 to 9999.
+    """Ticks as an instant, rounded down to microseconds; null for the infinities, an error outside the years 1 to 9999.
 
     >>> instant([pa.array([1500, 2**62]), pa.scalar(1000)], TIMESTAMP)[0].as_py().isoformat()
     '1970-01-01T00:00:01.500000+00:00'
@@ -37,7 +38,14 @@ def instant(args: Sequence[Datum], to: Type) -> pa.Array:
         micros, outside = _by_unit(raw(ticks), per_second.as_py())
     else:
         micros, outside = _by_rate(raw(ticks), raw(per_second))
-    return vector(micros, to.arrow, either(null_flags(*args), outside))
+    endless = (raw(ticks) == FOREVER) | (raw(ticks) == BEGINNING) | (raw(per_second) == 0)
+    unknown = either(null_flags(*args), endless)
+    lost = outside & ~endless if unknown is None else outside & ~unknown
+    if np.any(lost):
+        found = np.broadcast_to(raw(ticks), np.shape(lost))[lost][0]
+        what = f"the tick {found} lies outside the years 1 to 9999"
+        raise RunError(what, fix="compare ticks instead of instants", name="overflow")
+    return vector(micros, to.arrow, unknown)
 
 
 def _by_unit(ticks: Ints, per_second: int) -> tuple[Ints, Flags]:

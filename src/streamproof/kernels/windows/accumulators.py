@@ -156,78 +156,91 @@ def _write(kind: int, array: pa.Array, cells: Ints, at: int) -> None:
 
 
 @njit(cache=True)
-def add_event(row, spec, cells, nulls, event, w):  # type: ignore[no-untyped-def]
-    """Add an event ``w`` times to a row of sums."""
-    row[0] += w
+def add_event(rows, row, lead, spec, cells, nulls, event, w):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    """Add an event ``w`` times to the sums that begin at column ``lead`` of a row."""
+    rows[row, lead] += w
     for n in range(len(spec)):
         if len(nulls) and (nulls[event] >> n) & 1:
             continue
         if spec[n, KNOWN]:
-            row[spec[n, KNOWN]] += w
-        limbs = row[spec[n, LIMBS] : spec[n, LIMBS] + spec[n, COUNT]]
+            rows[row, lead + spec[n, KNOWN]] += w
+        at = lead + spec[n, LIMBS]
         value = cells[spec[n, VALUE], event]
         if spec[n, KIND] == FLOAT:
-            exact.add_float(limbs, row[spec[n, SPECIAL] : spec[n, SPECIAL] + 3], spec[n, BASE], value, w)
+            exact.add_float(rows, row, at, lead + spec[n, SPECIAL], spec[n, BASE], value, w)
         elif spec[n, KIND] == INT:
-            exact.add_int(limbs, value, w)
+            exact.add_int(rows, row, at, value, w)
         else:
-            exact.add_decimal(limbs, value, cells[spec[n, VALUE] + 1, event], w)
+            exact.add_decimal(rows, row, at, value, cells[spec[n, VALUE] + 1, event], w)
 
 
 @njit(cache=True)
-def carry_row(row, spec):  # type: ignore[no-untyped-def]
+def carry_row(rows, row, lead, spec):  # type: ignore[no-untyped-def]
     """Hand carries on, so that a row has one form: the sum of nothing is all zeros."""
     for n in range(len(spec)):
-        exact.carry(row[spec[n, LIMBS] : spec[n, LIMBS] + spec[n, COUNT]])
+        exact.carry(rows, row, lead + spec[n, LIMBS], spec[n, COUNT])
 
 
 @njit(cache=True)
-def write_results(row, spec, results, factors, out, spare):  # type: ignore[no-untyped-def]
-    """The results of a row of sums as cells; the number of the result that its type cannot hold, or −1."""
-    out[:] = 0
+def write_results(rows, row, lead, spec, results, factors, out, at, spare):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    """The results of a row of sums as the cells of row ``at``; the result that its type cannot hold, or −1."""
+    last = out.shape[1] - 1
+    out[at, last] = 0
     for n in range(len(results)):
         cell = results[n, CELL]
         if results[n, FN] == 0:
-            out[cell] = row[0]
+            out[at, cell] = rows[row, lead]
             continue
         argument = results[n, ARG]
-        known = row[spec[argument, KNOWN]]  # where there never was a null: the count, which comes first
-        if known == 0:
-            out[-1] |= 1 << results[n, BIT]
-            continue
-        limbs = row[spec[argument, LIMBS] : spec[argument, LIMBS] + spec[argument, COUNT]]
         kind = spec[argument, KIND]
+        known = rows[row, lead + spec[argument, KNOWN]]  # where there never was a null: the count, which comes first
+        if known == 0:
+            out[at, last] |= 1 << results[n, BIT]
+            out[at, cell] = 0
+            if kind == DECIMAL and results[n, FN] == 1:
+                out[at, cell + 1] = 0
+            continue
+        limbs = lead + spec[argument, LIMBS]
         fits = True
         if results[n, FN] == 1 and kind == INT:
-            out[cell], fits = exact.whole_one(limbs, spare)
+            out[at, cell], fits = exact.whole_one(rows, row, limbs)
         elif results[n, FN] == 1 and kind == DECIMAL:
-            out[cell], out[cell + 1], fits = exact.decimal_one(limbs, spare)
+            out[at, cell], out[at, cell + 1], fits = exact.decimal_one(rows, row, limbs, spare)
         else:
             unit = exact.LOWEST + exact.BITS * spec[argument, BASE] if kind == FLOAT else 0
-            mantissa, exponent = exact.round_one(limbs, unit, spare)
+            mantissa, exponent = exact.round_one(rows, row, limbs, spec[argument, COUNT], unit, spare)
             value = float(mantissa) if results[n, FN] == 1 else mantissa / known
-            value = math.ldexp(value, exponent) / (factors[argument] if kind == DECIMAL else 1.0)
+            value = math.ldexp(value, exponent)
+            if kind == DECIMAL:
+                value /= factors[argument]
             if spec[argument, SPECIAL]:
-                value = _special(row[spec[argument, SPECIAL] : spec[argument, SPECIAL] + 3], value)
-            out[cell] = _bits(value)
+                value = _special(rows, row, lead + spec[argument, SPECIAL], value)
+            out[at, cell] = _bits(value)
         if not fits:
             return n
     return -1
 
 
 @njit(cache=True)
-def _special(counts, value):  # type: ignore[no-untyped-def]
-    if counts[0] > 0 or (counts[1] > 0 and counts[2] > 0):
+def _special(rows, row, at, value):  # type: ignore[no-untyped-def]
+    """A sum where NaN or infinities were among the terms."""
+    nan, up, down = rows[row, at] > 0, rows[row, at + 1] > 0, rows[row, at + 2] > 0
+    if nan or (up and down):
         return np.nan
-    if counts[1] > 0:
+    if up:
         return np.inf
-    return -np.inf if counts[2] > 0 else value
+    return -np.inf if down else value
 
 
 @njit(cache=True)
 def _bits(value):  # type: ignore[no-untyped-def]
-    if value != value:
+    if math.isnan(value):
         return np.int64(0x7FF8000000000000)
     return np.float64(value + 0.0).view(np.int64)
 
 
+@njit(cache=True)
+def add_rows(rows, row, lead, others, other, other_lead, sign):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    """Add the sums of another row, or take them away."""
+    for n in range(rows.shape[1] - lead):
+        rows[row, lead + n] += sign * others[other, other_lead + n]

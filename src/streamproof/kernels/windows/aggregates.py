@@ -185,7 +185,7 @@ def _avg(column: int, kind: Type) -> Evaluate:
 
 def mean_of_limbs(limbs: Cells, count: Ints) -> Floats:
     """Exact sums of integers divided by counts."""
-    mantissa, exponent = exact.rounded(limbs, 0)
+    mantissa, exponent = exact.rounded(limbs, 0, 0)
     return exact.scaled(mantissa / np.maximum(count, 1), exponent)
 
 

@@ -72,30 +72,29 @@ class Scale:
 
 @dataclass(slots=True)
 class FloatSums:
-    """Sums of floats by row. What has no limbs is counted beside: NaN, +∞ and −∞."""
+    """Sums of floats by row. What has no limbs is counted beside."""
 
     scale: Scale
-    limbs: Ints  # rows × scale.count
-    special: Ints  # rows × 3: how many NaN, +∞, −∞
+    rows: Ints  # the counts of NaN, +∞ and −∞, then the limbs
 
     @staticmethod
     def of(bits: Ints, *, rows: int) -> FloatSums:
         scale = Scale.of(bits)
-        return FloatSums(scale, np.zeros((rows, scale.count), np.int64), np.zeros((rows, 3), np.int64))
+        return FloatSums(scale, np.zeros((rows, 3 + scale.count), np.int64))
 
     def add(self, row: Ints, bits: Ints, w: Ints) -> None:
         """Add floats, each ``w`` times, to the sums of their rows."""
-        add_floats(self.limbs, self.special, self.scale.base, row, bits, w)
+        add_floats(self.rows, self.scale.base, row, bits, w)
 
     def totals(self) -> Floats:
         """Every sum as the nearest float."""
-        mantissa, exponent = rounded(self.limbs, self.scale.unit)
-        return _with_special(scaled(mantissa.astype(np.float64), exponent), self.special)
+        mantissa, exponent = rounded(self.rows, 3, self.scale.unit)
+        return _with_special(scaled(mantissa.astype(np.float64), exponent), self.rows)
 
     def means(self, count: Ints) -> Floats:
         """Every sum divided by a count; finite even where the sum itself is too large for a float."""
-        mantissa, exponent = rounded(self.limbs, self.scale.unit)
-        return _with_special(scaled(mantissa / np.maximum(count, 1), exponent), self.special)
+        mantissa, exponent = rounded(self.rows, 3, self.scale.unit)
+        return _with_special(scaled(mantissa / np.maximum(count, 1), exponent), self.rows)
 
 
 def _with_special(finite: Floats, special: Ints) -> Floats:
@@ -124,13 +123,16 @@ def _positions(bits):  # type: ignore[no-untyped-def]
     return low, high
 
 
+# One sum is the limbs of a row of a matrix, from a column on: a view of them would cost more than the sum.
+
+
 @njit(cache=True)
-def add_float(limbs, special, base, value, w):  # type: ignore[no-untyped-def]
-    """Add a float ``w`` times to one sum."""
+def add_float(rows, row, at, special, base, value, w):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    """Add a float ``w`` times to the limbs from column ``at`` on, or count it from column ``special`` on."""
     exponent = (value >> 52) & 0x7FF
     mantissa = value & FRACTION
     if exponent == 0x7FF:
-        special[0 if mantissa else (1 if value > 0 else 2)] += w
+        rows[row, special + (0 if mantissa else (1 if value > 0 else 2))] += w
         return
     if exponent:
         mantissa |= FRACTION + 1
@@ -139,127 +141,141 @@ def add_float(limbs, special, base, value, w):  # type: ignore[no-untyped-def]
         return
     signed = -w if value < 0 else w
     position = exponent - base * BITS
-    at, shift = position >> 5, position & 31
-    limbs[at] += signed * ((mantissa & (MASK >> shift)) << shift)
-    limbs[at + 1] += signed * ((mantissa >> (BITS - shift)) & MASK)
+    at += position >> 5
+    shift = position & 31
+    rows[row, at] += signed * ((mantissa & (MASK >> shift)) << shift)
+    rows[row, at + 1] += signed * ((mantissa >> (BITS - shift)) & MASK)
     if shift > 11:  # only then do 53 bits reach a third limb
-        limbs[at + 2] += signed * (mantissa >> (2 * BITS - shift))
+        rows[row, at + 2] += signed * (mantissa >> (2 * BITS - shift))
 
 
 @njit(cache=True)
-def add_floats(limbs, special, base, row, bits, w):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def add_floats(limbs, base, row, bits, w):  # type: ignore[no-untyped-def]
+    """Add floats to rows that begin with the counts of NaN, +∞ and −∞."""
     for i in range(len(row)):
-        add_float(limbs[row[i]], special[row[i]], base, bits[i], w[i])
+        add_float(limbs, row[i], 3, 0, base, bits[i], w[i])
 
 
 @njit(cache=True)
-def add_int(limbs, value, w):  # type: ignore[no-untyped-def]
+def add_int(rows, row, at, value, w):  # type: ignore[no-untyped-def]
     """Add an integer ``w`` times to a sum of two limbs."""
-    limbs[0] += w * (value & MASK)
-    limbs[1] += w * (value >> BITS)
+    rows[row, at] += w * (value & MASK)
+    rows[row, at + 1] += w * (value >> BITS)
 
 
 @njit(cache=True)
 def add_ints(limbs, row, values, w):  # type: ignore[no-untyped-def]
     for i in range(len(row)):
-        add_int(limbs[row[i]], values[i], w[i])
+        add_int(limbs, row[i], 0, values[i], w[i])
 
 
 @njit(cache=True)
-def add_decimal(limbs, low, high, w):  # type: ignore[no-untyped-def]
+def add_decimal(rows, row, at, low, high, w):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Add a 128-bit integer ``w`` times to a sum of four limbs."""
-    limbs[0] += w * (low & MASK)
-    limbs[1] += w * ((low >> BITS) & MASK)
-    limbs[2] += w * (high & MASK)
-    limbs[3] += w * (high >> BITS)
+    rows[row, at] += w * (low & MASK)
+    rows[row, at + 1] += w * ((low >> BITS) & MASK)
+    rows[row, at + 2] += w * (high & MASK)
+    rows[row, at + 3] += w * (high >> BITS)
 
 
 @njit(cache=True)
 def add_decimals(limbs, row, halves, w):  # type: ignore[no-untyped-def]
     for i in range(len(row)):
-        add_decimal(limbs[row[i]], halves[i, 0], halves[i, 1], w[i])
+        add_decimal(limbs, row[i], 0, halves[i, 0], halves[i, 1], w[i])
 
 
 @njit(cache=True)
-def carry(limbs):  # type: ignore[no-untyped-def]
+def carry(rows, row, at, count):  # type: ignore[no-untyped-def]
     """Bring all limbs but the last into 0 … 2^32 − 1; the last keeps the sign."""
-    for at in range(len(limbs) - 1):
-        limbs[at + 1] += limbs[at] >> BITS
-        limbs[at] &= MASK
+    for n in range(at, at + count - 1):
+        rows[row, n + 1] += rows[row, n] >> BITS
+        rows[row, n] &= MASK
 
 
 @njit(cache=True)
-def magnitude(limbs, spare):  # type: ignore[no-untyped-def]
-    """The sum without its sign as limbs of 32 bits in ``spare``, which has one more; whether it was negative."""
-    count = len(limbs)
-    for at in range(count):
-        spare[at] = limbs[at]
-    spare[count] = 0
-    carry(spare[: count + 1])
-    if spare[count] >= 0:
+def magnitude(rows, row, at, count, spare):  # type: ignore[no-untyped-def]
+    """The sum without its sign as limbs of 32 bits in ``spare``, one limb more; whether it was negative."""
+    over = np.int64(0)
+    for n in range(count):
+        limb = rows[row, at + n] + over
+        spare[n] = limb & MASK
+        over = limb >> BITS
+    spare[count] = over
+    if over >= 0:
         return False
-    for at in range(count + 1):
-        spare[at] = -spare[at]
-    carry(spare[: count + 1])
+    over = np.int64(0)
+    for n in range(count + 1):
+        limb = over - spare[n]
+        spare[n] = limb & MASK
+        over = limb >> BITS
     return True
 
 
 @njit(cache=True)
-def round_one(limbs, unit, spare):  # type: ignore[no-untyped-def]
+def round_one(rows, row, at, count, unit, spare):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """One sum as ``mantissa · 2^exponent``, the mantissa of at most 53 bits, halves to even."""
-    negative = magnitude(limbs, spare)
-    top = len(limbs)
+    negative = magnitude(rows, row, at, count, spare)
+    top = count
     while top >= 0 and spare[top] == 0:
         top -= 1
     if top < 0:
         return np.int64(0), np.int64(0)
-    width = 0
-    while spare[top] >> width:
-        width += 1
+    width = bit_length(spare[top])
     drop = top * BITS + width - 53  # how many low bits do not fit
     mantissa = np.int64(0)
     if drop <= 0:
-        for at in range(top, -1, -1):
-            mantissa = (mantissa << BITS) | spare[at]
+        for n in range(top, -1, -1):
+            mantissa = (mantissa << BITS) | spare[n]
         return (-mantissa if negative else mantissa), np.int64(unit)
     first, shift = drop >> 5, drop & 31
-    for at in range(top, first, -1):  # the limbs above the one that is cut
-        mantissa |= spare[at] << (BITS * (at - first) - shift)
+    for n in range(top, first, -1):  # the limbs above the one that is cut
+        mantissa |= spare[n] << (BITS * (n - first) - shift)
     mantissa |= spare[first] >> shift
-    half = ((spare[first] >> (shift - 1)) & 1) if shift else (spare[first - 1] >> (BITS - 1))
-    below = (spare[first] & ((1 << (shift - 1)) - 1)) if shift > 0 else (spare[first - 1] & (MASK >> 1))
-    for at in range(first if shift else first - 1):
-        below |= spare[at]
+    if shift:
+        half = (spare[first] >> (shift - 1)) & 1
+        below = spare[first] & ((1 << (shift - 1)) - 1)
+        rest = first
+    else:
+        half = spare[first - 1] >> (BITS - 1)
+        below = spare[first - 1] & (MASK >> 1)
+        rest = first - 1
+    for n in range(rest):
+        below |= spare[n]
     if half and (below or mantissa & 1):
         mantissa += 1
     return (-mantissa if negative else mantissa), np.int64(unit + drop)
 
 
 @njit(cache=True)
-def rounded(limbs, unit):  # type: ignore[no-untyped-def]
-    """Every sum as a mantissa of at most 53 bits and an exponent."""
+def bit_length(value):  # type: ignore[no-untyped-def]
+    """How many bits a positive number below 2^53 has."""
+    return (np.float64(value).view(np.int64) >> 52) - 1022
+
+
+@njit(cache=True)
+def rounded(limbs, first, unit):  # type: ignore[no-untyped-def]
+    """Every sum, in the columns from ``first`` on, as a mantissa of at most 53 bits and an exponent."""
     mantissas, exponents = np.empty(len(limbs), np.int64), np.empty(len(limbs), np.int64)
-    spare = np.empty(limbs.shape[1] + 1, np.int64)
+    count = limbs.shape[1] - first
+    spare = np.empty(count + 1, np.int64)
     for row in range(len(limbs)):
-        mantissas[row], exponents[row] = round_one(limbs[row], unit, spare)
+        mantissas[row], exponents[row] = round_one(limbs, row, first, count, unit, spare)
     return mantissas, exponents
 
 
 @njit(cache=True)
-def whole_one(limbs, spare):  # type: ignore[no-untyped-def]
+def whole_one(rows, row, at):  # type: ignore[no-untyped-def]
     """A sum of two limbs as int64, and whether it fits."""
-    spare[0], spare[1], spare[2] = limbs[0], limbs[1], 0
-    carry(spare[:3])
-    return (spare[1] << BITS) | spare[0], spare[2] == (-1 if spare[1] >> (BITS - 1) else 0)
+    high = rows[row, at + 1] + (rows[row, at] >> BITS)
+    return (high << BITS) | (rows[row, at] & MASK), -(1 << 31) <= high < 1 << 31
 
 
 @njit(cache=True)
 def whole(limbs):  # type: ignore[no-untyped-def]
     """Sums of two limbs as int64, and which of them do not fit."""
     values, lost = np.empty(len(limbs), np.int64), np.zeros(len(limbs), np.bool_)
-    spare = np.empty(3, np.int64)
     for row in range(len(limbs)):
-        values[row], fits = whole_one(limbs[row], spare)
+        values[row], fits = whole_one(limbs, row, 0)
         lost[row] = not fits
     return values, lost
 
@@ -269,9 +285,9 @@ LIMIT_LOW: Final = 10**38 & ((1 << 64) - 1)
 
 
 @njit(cache=True)
-def decimal_one(limbs, spare):  # type: ignore[no-untyped-def]
+def decimal_one(rows, row, at, spare):  # type: ignore[no-untyped-def]
     """A sum of four limbs as 128-bit halves, and whether it has at most 38 digits."""
-    negative = magnitude(limbs, spare)
+    negative = magnitude(rows, row, at, DECIMAL_LIMBS, spare)
     high = (np.uint64(spare[3]) << np.uint64(BITS)) | np.uint64(spare[2])
     low = (np.uint64(spare[1]) << np.uint64(BITS)) | np.uint64(spare[0])
     above = high > np.uint64(LIMIT_HIGH) or (high == np.uint64(LIMIT_HIGH) and low >= np.uint64(LIMIT_LOW))
@@ -286,9 +302,9 @@ def decimal_one(limbs, spare):  # type: ignore[no-untyped-def]
 def decimals(limbs):  # type: ignore[no-untyped-def]
     """Sums of four limbs as 128-bit halves, and which of them have more than 38 digits."""
     halves, lost = np.empty((len(limbs), 2), np.int64), np.zeros(len(limbs), np.bool_)
-    spare = np.empty(5, np.int64)
+    spare = np.empty(DECIMAL_LIMBS + 1, np.int64)
     for row in range(len(limbs)):
-        halves[row, 0], halves[row, 1], fits = decimal_one(limbs[row], spare)
+        halves[row, 0], halves[row, 1], fits = decimal_one(limbs, row, 0, spare)
         lost[row] = not fits
     return halves, lost
 

@@ -21,7 +21,7 @@ from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.store import Events as Stored
 from streamproof.kernels.store import Store
-from streamproof.kernels.windows.accumulators import Accumulators, write_results
+from streamproof.kernels.windows.accumulators import Accumulators, add_rows, carry_row, write_results
 from streamproof.kernels.windows.aggregates import sum_overflow
 from streamproof.kernels.windows.changes import check_weights
 from streamproof.kernels.windows.grid import Grid, unbounded
@@ -169,7 +169,7 @@ class Panes:
             return
         first = self._first_open(frontier) * (self.grid.hop // self.pane)
         self.starts = self.starts[self.starts[:, PLACE] >= first]
-        self.moves = _folded(self.moves, first)
+        self.moves = _folded(self.moves, first, self.sums.spec)
         self.long.drop(frontier)
 
     # --- state --------------------------------------------------------------------------------------------------------
@@ -207,19 +207,19 @@ def _matrix(state: State, name: str) -> Cells:
 
 
 @njit(cache=True)
-def _folded(rows, first):  # type: ignore[no-untyped-def]
+def _folded(rows, first, spec):  # type: ignore[no-untyped-def]
     """Rows of places before ``first`` as one row per group, just before it; none where it sums up to nothing."""
     out = np.empty_like(rows)
     count = at = 0
     while at < len(rows):
         group = rows[at, GROUP]
+        out[count] = 0
         out[count, GROUP], out[count, PLACE] = group, first - 1
-        out[count, SUMS:] = 0
         while at < len(rows) and rows[at, GROUP] == group and rows[at, PLACE] < first:
-            out[count, SUMS:] += rows[at, SUMS:]
+            add_rows(out, count, SUMS, rows, at, SUMS, 1)
             at += 1
-        if out[count, SUMS:].any():
-            count += 1
+        carry_row(out, count, SUMS, spec)
+        count += not is_nothing(out, count)
         while at < len(rows) and rows[at, GROUP] == group:
             out[count] = rows[at]
             count += 1
@@ -231,127 +231,123 @@ def _folded(rows, first):  # type: ignore[no-untyped-def]
 # ``numbers``: panes per window, panes per hop, the first open window, the last that was due, the last that is due,
 # ticks per pane, the offset, and whether rows are points at the windows' ends.
 PER_WINDOW, PER_HOP, OPEN, DUE_BEFORE, DUE, TICKS, OFFSET, AT_END = range(8)
+OLD, NEW = 0, 1
 
 
 @njit(cache=True)
-def _advance(sums, starts, moves, at, window, numbers):  # type: ignore[no-untyped-def]
+def _advance(sums, which, starts, moves, at, window, numbers):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Bring sums to a window. ``at``: the next start to enter, the next to leave, the next move, and both ends."""
     first = window * numbers[PER_HOP]
     beyond = first + numbers[PER_WINDOW]
-    while at[0] < at[3] and starts[at[0], PLACE] < beyond:
-        sums += starts[at[0], SUMS:]
-        at[0] += 1
-    while at[1] < at[0] and starts[at[1], PLACE] < first:
-        sums -= starts[at[1], SUMS:]
-        at[1] += 1
-    while at[2] < at[4] and moves[at[2], PLACE] < first:
-        sums += moves[at[2], SUMS:]
-        at[2] += 1
+    while at[which, 0] < at[which, 3] and starts[at[which, 0], PLACE] < beyond:
+        add_rows(sums, which, 0, starts, at[which, 0], SUMS, 1)
+        at[which, 0] += 1
+    while at[which, 1] < at[which, 0] and starts[at[which, 1], PLACE] < first:
+        add_rows(sums, which, 0, starts, at[which, 1], SUMS, -1)
+        at[which, 1] += 1
+    while at[which, 2] < at[which, 4] and moves[at[which, 2], PLACE] < first:
+        add_rows(sums, which, 0, moves, at[which, 2], SUMS, 1)
+        at[which, 2] += 1
 
 
 @njit(cache=True)
 def _first_with(place, numbers):  # type: ignore[no-untyped-def]
-    """The first window that ends after a pane begins."""
+    """The first window that ends after a pane begins; far away for a place that is."""
+    if place == FOREVER:
+        return np.int64(FOREVER)
     return (place - numbers[PER_WINDOW]) // numbers[PER_HOP] + 1
 
 
 @njit(cache=True)
-def _next_place(rows, start, end, place):  # type: ignore[no-untyped-def]
-    """The first place at or after one; far away if there is none."""
-    while start < end:
-        if rows[start, PLACE] >= place:
-            return rows[start, PLACE]
-        start += 1
-    return np.int64(FOREVER)
+def _next_change(starts, moves, cursor, ends, place):  # type: ignore[no-untyped-def]
+    """The first place of a change at or after a place; far away if there is none."""
+    found = np.int64(FOREVER)
+    for n in range(cursor[4], ends[4]):
+        if starts[n, PLACE] >= place:
+            found = starts[n, PLACE]
+            break
+    for n in range(cursor[5], ends[5]):
+        if moves[n, PLACE] >= place:
+            return min(found, moves[n, PLACE])
+    return found
 
 
 @njit(cache=True)
-def _put(out, group, window, w, numbers):  # type: ignore[no-untyped-def]
+def _put(emitted, size, group, window, w, numbers):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     le = numbers[OFFSET] + window * numbers[PER_HOP] * numbers[TICKS]
     re = le + numbers[PER_WINDOW] * numbers[TICKS]
-    out[0], out[3] = group, w
-    out[1], out[2] = (re, re + 1) if numbers[AT_END] else (le, re)
+    emitted[size, 0], emitted[size, 3] = group, w
+    emitted[size, 1], emitted[size, 2] = (re, re + 1) if numbers[AT_END] else (le, re)
 
 
 @njit(cache=True)
-def _walk(
-    old_starts, old_moves, starts, moves, new_starts, new_moves, numbers, spec, results, factors, width
-):  # type: ignore[no-untyped-def]
+def _same(rows, a, b):  # type: ignore[no-untyped-def]
+    for n in range(rows.shape[1]):
+        if rows[a, n] != rows[b, n]:
+            return False
+    return True
+
+
+@njit(cache=True)
+def _walk(old_starts, old_moves, starts, moves, new_starts, new_moves, numbers, spec, results, factors, width):  # type: ignore[no-untyped-def]  # noqa: E501, PLR0917
     """The rows that change: corrections of windows that were due before, and the windows that are due now."""
     emitted = np.empty((len(starts) + 64, 4), np.int64)
     cells = np.empty((len(starts) + 64, width), np.int64)
     size = 0
-    old_sums, sums = np.zeros(old_starts.shape[1] - SUMS, np.int64), np.zeros(old_starts.shape[1] - SUMS, np.int64)
-    old_at, at = np.zeros(5, np.int64), np.zeros(5, np.int64)
+    sums = np.zeros((2, starts.shape[1] - SUMS), np.int64)
+    at = np.zeros((2, 5), np.int64)
     spare = np.empty(80, np.int64)
-    cursor = np.zeros(6, np.int64)
+    cursor, ends = np.zeros(6, np.int64), np.zeros(6, np.int64)
+    lists = (old_starts, old_moves, starts, moves, new_starts, new_moves)
     while True:
         group = np.int64(FOREVER)
-        for n, rows in enumerate((old_starts, old_moves, starts, moves, new_starts, new_moves)):
-            if cursor[n] < len(rows):
-                group = min(group, rows[cursor[n], GROUP])
+        for n in range(6):
+            if cursor[n] < len(lists[n]):
+                group = min(group, lists[n][cursor[n], GROUP])
         if group == FOREVER:
-            break
-        ends = (
-            until(old_starts, cursor[0], group), until(old_moves, cursor[1], group),
-            until(starts, cursor[2], group), until(moves, cursor[3], group),
-            until(new_starts, cursor[4], group), until(new_moves, cursor[5], group),
-        )  # fmt: skip
-        old_sums[:], sums[:] = 0, 0
-        old_at[0] = old_at[1] = cursor[0]
-        old_at[2], old_at[3], old_at[4] = cursor[1], ends[0], ends[1]
-        at[0] = at[1] = cursor[2]
-        at[2], at[3], at[4] = cursor[3], ends[2], ends[3]
+            return emitted[:size], cells[:size]
+        for n in range(6):
+            ends[n] = until(lists[n], cursor[n], group)
+        sums[:] = 0
+        for which in (OLD, NEW):
+            at[which, 0] = at[which, 1] = cursor[2 * which]
+            at[which, 2], at[which, 3], at[which, 4] = cursor[2 * which + 1], ends[2 * which], ends[2 * which + 1]
         # windows that were due before and may have changed
-        changed = min(
-            _next_place(new_starts, cursor[4], ends[4], -FOREVER), _next_place(new_moves, cursor[5], ends[5], -FOREVER)
-        )
-        window = max(numbers[OPEN], _first_with(changed, numbers)) if changed < FOREVER else numbers[DUE_BEFORE] + 1
+        window = max(numbers[OPEN], _first_with(_next_change(new_starts, new_moves, cursor, ends, -FOREVER), numbers))
         while window <= numbers[DUE_BEFORE]:
-            _advance(old_sums, old_starts, old_moves, old_at, window, numbers)
-            _advance(sums, starts, moves, at, window, numbers)
-            same = True
-            for n in range(len(sums)):
-                same = same and sums[n] == old_sums[n]
-            if same:
-                first = window * numbers[PER_HOP]
-                changed = min(
-                    _next_place(new_starts, cursor[4], ends[4], first), _next_place(new_moves, cursor[5], ends[5], first)
-                )
-                window = max(window + 1, _first_with(changed, numbers)) if changed < FOREVER else numbers[DUE_BEFORE] + 1
+            _advance(sums, OLD, old_starts, old_moves, at, window, numbers)
+            _advance(sums, NEW, starts, moves, at, window, numbers)
+            if _same(sums, OLD, NEW):
+                change = _next_change(new_starts, new_moves, cursor, ends, window * numbers[PER_HOP])
+                window = max(window + 1, _first_with(change, numbers))
                 continue
             if size + 2 > len(emitted):
                 emitted = np.concatenate((emitted, np.empty_like(emitted)))
                 cells = np.concatenate((cells, np.empty_like(cells)))
-            had, has = old_sums[0] > 0, sums[0] > 0
-            if had:
-                write_results(old_sums, spec, results, factors, cells[size], spare)
-                _put(emitted[size], group, window, -1, numbers)
-                size += 1
-            if has:
-                lost = write_results(sums, spec, results, factors, cells[size], spare)
-                _put(emitted[size], group, window, 1, numbers)
-                if lost >= 0:
-                    emitted[size, 0], emitted[size, 3] = lost, OVERFLOWN
-                    return emitted[: size + 1], cells[: size + 1]
-                size += 1
-            if had and has and (cells[size - 1] == cells[size - 2]).all():
+            for which in (OLD, NEW):
+                if sums[which, 0] > 0:
+                    lost = write_results(sums, which, 0, spec, results, factors, cells, size, spare)
+                    _put(emitted, size, group, window, 2 * which - 1, numbers)
+                    if lost >= 0:
+                        emitted[size, 0], emitted[size, 3] = lost, OVERFLOWN
+                        return emitted[: size + 1], cells[: size + 1]
+                    size += 1
+            if sums[OLD, 0] > 0 and sums[NEW, 0] > 0 and _same(cells, size - 1, size - 2):
                 size -= 2  # other members, the same result
             window += 1
         # windows that are due now
         window = numbers[DUE_BEFORE] + 1
         while window <= numbers[DUE]:
-            _advance(sums, starts, moves, at, window, numbers)
-            if sums[0] == 0:
-                if at[0] == at[3]:
-                    break
-                window = max(window + 1, _first_with(starts[at[0], PLACE], numbers))
+            _advance(sums, NEW, starts, moves, at, window, numbers)
+            if sums[NEW, 0] == 0:
+                upcoming = starts[at[NEW, 0], PLACE] if at[NEW, 0] < at[NEW, 3] else np.int64(FOREVER)
+                window = max(window + 1, _first_with(upcoming, numbers))
                 continue
-            if size + 2 > len(emitted):
+            if size == len(emitted):
                 emitted = np.concatenate((emitted, np.empty_like(emitted)))
                 cells = np.concatenate((cells, np.empty_like(cells)))
-            lost = write_results(sums, spec, results, factors, cells[size], spare)
-            _put(emitted[size], group, window, 1, numbers)
+            lost = write_results(sums, NEW, 0, spec, results, factors, cells, size, spare)
+            _put(emitted, size, group, window, 1, numbers)
             if lost >= 0:
                 emitted[size, 0], emitted[size, 3] = lost, OVERFLOWN
                 return emitted[: size + 1], cells[: size + 1]
@@ -359,4 +355,3 @@ def _walk(
             window += 1
         for n in range(6):
             cursor[n] = ends[n]
-    return emitted[:size], cells[:size]

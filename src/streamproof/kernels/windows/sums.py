@@ -9,7 +9,7 @@ from numba import njit
 
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.sorting import order_by
-from streamproof.kernels.windows.accumulators import Values, add_event, carry_row
+from streamproof.kernels.windows.accumulators import Values, add_event, add_rows, carry_row
 
 GROUP: Final = 0
 PLACE: Final = 1
@@ -45,37 +45,46 @@ def _gathered(order, group, place, event, w, cells, nulls, spec, width):  # type
         if row < 0 or rows[row, GROUP] != group[at] or rows[row, PLACE] != place[at]:
             row += 1
             rows[row, GROUP], rows[row, PLACE] = group[at], place[at]
-        add_event(rows[row, SUMS:], spec, cells, nulls, event[at], w[at])
+        add_event(rows, row, SUMS, spec, cells, nulls, event[at], w[at])
     return rows
 
 
 @njit(cache=True)
 def _merged(first, second, spec):  # type: ignore[no-untyped-def]
-    rows = np.empty((len(first) + len(second), first.shape[1]), np.int64)
+    width = first.shape[1]
+    rows = np.empty((len(first) + len(second), width), np.int64)
     i = j = count = 0
     while i < len(first) or j < len(second):
-        if j == len(second) or (i < len(first) and before(first[i], second[j])):
-            rows[count] = first[i]
+        if j == len(second) or (i < len(first) and before(first, i, second, j)):
+            for n in range(width):
+                rows[count, n] = first[i, n]
             i += 1
             count += 1
             continue
-        rows[count] = second[j]
-        if i < len(first) and not before(second[j], first[i]):
-            rows[count, SUMS:] += first[i, SUMS:]
+        for n in range(width):
+            rows[count, n] = second[j, n]
+        if i < len(first) and not before(second, j, first, i):
+            add_rows(rows, count, SUMS, first, i, SUMS, 1)
             i += 1
         j += 1
-        carry_row(rows[count, SUMS:], spec)
-        for cell in rows[count, SUMS:]:
-            if cell != 0:
-                count += 1
-                break
+        carry_row(rows, count, SUMS, spec)
+        count += not is_nothing(rows, count)
     return rows, count
 
 
 @njit(cache=True)
-def before(a, b):  # type: ignore[no-untyped-def]
+def is_nothing(rows, row):  # type: ignore[no-untyped-def]
+    """Whether all sums of a row are zero."""
+    for n in range(SUMS, rows.shape[1]):
+        if rows[row, n] != 0:
+            return False
+    return True
+
+
+@njit(cache=True)
+def before(a, i, b, j):  # type: ignore[no-untyped-def]
     """Whether a row comes strictly before another."""
-    return a[GROUP] < b[GROUP] or (a[GROUP] == b[GROUP] and a[PLACE] < b[PLACE])
+    return a[i, GROUP] < b[j, GROUP] or (a[i, GROUP] == b[j, GROUP] and a[i, PLACE] < b[j, PLACE])
 
 
 @njit(cache=True)
