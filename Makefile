@@ -48,7 +48,7 @@ bench: $(READY) ## benchmarks, as ratios against named peers
 	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
 
 docs: $(READY) ## build the documentation into site/, without network
-	@$(BIN)/mkdocs build --quiet --strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 lock: $(READY) ## write the installed versions into constraints.txt
 	@(echo "# Exact versions of everything that is installed, direct or not. Renew with: make lock"; \

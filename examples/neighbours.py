@@ -1,6 +1,6 @@
 """Pairs of earthquakes in the same box of about 100 km whose hour-long lifetimes overlap.
 
-streamproof run examples.neighbours:pairs --input quakes=examples/earthquakes.csv --map start=time,duration=1h
+streamproof run examples.neighbours:pairs --input quakes=examples/earthquakes.csv --map start=time,duration=1h,unit=ms
 """
 
 import streamproof as sp

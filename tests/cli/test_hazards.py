@@ -130,8 +130,8 @@ def test_an_illegal_event_fails_by_default(late: Path, run: Run, lay: Lay) -> No
 def test_illegal_events_can_be_dropped_and_are_counted(late: Path, run: Run, lay: Lay) -> None:
     done = run("run", lay("p.json", SOURCE), "--input", f"S={late}", "--json", "--on-error", "drop")
     assert [row["payload"] for row in done.rows] == [{"v": 1}]
-    assert "1 events left out (cti_violation)" in done.err
-    assert "1 events left out (unmatched_retraction)" in done.err
+    assert "1 event left out (cti_violation)" in done.err
+    assert "1 event left out (unmatched_retraction)" in done.err
 
 
 def test_illegal_events_can_be_kept_as_dead_letters(late: Path, run: Run, lay: Lay) -> None:

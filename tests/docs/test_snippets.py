@@ -2,7 +2,7 @@
 
 A fence with a title is a file that later snippets use. Python fences share one namespace per page; where they hold
 ``>>>`` prompts, the output is compared. Console fences run their ``$`` lines and compare what is printed; ``...``
-stands for any text.
+stands for any text. Where outputs changed on purpose, ``python -m tests.docs.refill docs/PAGE.md`` writes the new ones.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -38,14 +40,11 @@ class Snippet:
         return found.group(1) if found else None
 
 
-def snippets(page: Path) -> list[Snippet]:
-    text = page.read_text(encoding="utf-8")
-    found = []
+def snippets(text: str) -> Iterator[tuple[re.Match[str], Snippet]]:
+    """Each fence of a page and where it stands."""
     for match in FENCE.finditer(text):
         body = re.sub(rf"^{match['indent']}", "", match["body"], flags=re.M)
-        line = text.count("\n", 0, match.start()) + 1
-        found.append(Snippet(match["language"], match["options"], body, line))
-    return found
+        yield match, Snippet(match["language"], match["options"], body, text.count("\n", 0, match.start()) + 1)
 
 
 def run_python(snippet: Snippet, names: dict[str, object], page: Path) -> None:
@@ -60,23 +59,49 @@ def run_python(snippet: Snippet, names: dict[str, object], page: Path) -> None:
     assert not runner.failures, "".join(report)
 
 
-def run_console(snippet: Snippet, folder: Path, page: Path) -> None:
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "NO_COLOR": "1",
-                   "COLUMNS": "100", "PYTHONWARNINGS": "error"}  # fmt: skip
-    for part in re.split(r"^\$ ", snippet.body, flags=re.M)[1:]:
-        command, _, expected = part.partition("\n")
-        while command.endswith("\\"):
+class Command(NamedTuple):
+    shown: str  # the lines of the page that hold it
+    line: str
+    expected: str
+
+
+def commands(body: str) -> Iterator[Command]:
+    """The ``$`` lines of a console fence with what they print; set-up is shown for people and not run."""
+    for part in re.split(r"^\$ ", body, flags=re.M)[1:]:
+        line, _, expected = part.partition("\n")
+        shown = f"$ {line}\n"
+        while line.endswith("\\"):
             more, _, expected = expected.partition("\n")
-            command = command[:-1] + more.removeprefix("> ")
-        if command.startswith(SET_UP):
-            continue  # set-up, shown for people
-        done = subprocess.run(  # both outputs together, as a terminal shows them
-            command, shell=True, cwd=folder, env=environment, text=True, timeout=120, check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        printed = done.stdout
-        same = doctest.OutputChecker().check_output(expected, printed, FLAGS)
-        assert same, f"{page.name}:{snippet.line}: {command}\nexpected:\n{expected}\nprinted:\n{printed}"
+            shown += f"{more}\n"
+            line = line[:-1] + more.removeprefix("> ")
+        yield Command(shown, "" if line.startswith(SET_UP) else line, expected)
+
+
+def printed_by(line: str, folder: Path) -> str:
+    """What a command prints, both outputs together, as a terminal shows them."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100", "PYTHONWARNINGS": "error"}
+    return subprocess.run(
+        line, shell=True, cwd=folder, env=environment, text=True, timeout=120, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    ).stdout  # fmt: skip
+
+
+def run_console(snippet: Snippet, folder: Path, page: Path) -> None:
+    for command in commands(snippet.body):
+        if not command.line:
+            continue
+        printed = printed_by(command.line, folder)
+        same = doctest.OutputChecker().check_output(command.expected, printed, FLAGS)
+        expected = f"expected:\n{command.expected}\nprinted:\n{printed}"
+        assert same, f"{page.name}:{snippet.line}: {command.line}\n{expected}"
+
+
+def write_file(snippet: Snippet, folder: Path) -> None:
+    assert snippet.title is not None
+    file = folder / snippet.title
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(snippet.body, encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -86,11 +111,9 @@ def test_every_snippet_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monk
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     names: dict[str, object] = {"__name__": "page"}
     before = set(sys.modules)
-    for snippet in snippets(page):
+    for _, snippet in snippets(page.read_text(encoding="utf-8")):
         if snippet.title is not None:
-            file = tmp_path / snippet.title
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(snippet.body, encoding="utf-8")
+            write_file(snippet, tmp_path)
         elif snippet.language == "python":
             run_python(snippet, names, page)
         elif snippet.language == "console":

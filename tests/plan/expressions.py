@@ -15,8 +15,8 @@ from streamproof.plan.functions import FUNCTIONS
 TYPES = (INT64, FLOAT64, STRING, BOOL, DATE, TIMESTAMP, decimal(10, 2), decimal(38, 0))
 ODD_NAMES = (
     "select", "case", "end", "null", "true", "and", "date", "timestamp", "interval", "l", "r", "inf", "nan", "if",
-    "count", "two words", 'with "quotes"', "it's", "back`tick", "semi;colon", "--dash", "/*star*/", "ünï", "数", "1a",
-    "a.b", "A", "Aa", "$1", "?", "@x", "{x}", "[0]", "new\nline", "tab\t", "\\", "%", "lower", "Lower", "sum",
+    "lambda", "count", "two words", 'with "quotes"', "it's", "back`tick", "semi;colon", "--dash", "/*star*/", "ünï", "数",
+    "1a", "a.b", "A", "Aa", "$1", "?", "@x", "{x}", "[0]", "new\nline", "tab\t", "\\", "%", "lower", "Lower", "sum",
 )  # fmt: skip
 USER_FUNCTIONS = ("is_prime", "IsPrime", "is_prime@2", "geo.distance", "two words", "f", "数", 'odd"name')
 

@@ -53,7 +53,7 @@ def _as_float(number: Fraction) -> float:
     try:
         return float(number)
     except OverflowError:
-        return math.copysign(math.inf, number)
+        return math.inf if number > 0 else -math.inf
 
 
 def _finite(values: Sequence[Any]) -> bool:

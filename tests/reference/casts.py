@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, date, datetime, time
-from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 from streamproof.errors import RunError
@@ -79,7 +79,7 @@ def _to_text(value: Any) -> str:
 def _from_text(text: str, to: Type) -> Any:
     try:
         return _READERS[to.kind](text.strip(" "), to)
-    except (ValueError, InvalidOperation, OverflowError, RunError):
+    except (ValueError, ArithmeticError, RunError):
         raise RunError(f"{text!r} is not a {to}", name="bad_input") from None
 
 
@@ -117,10 +117,10 @@ def _read_date(text: str, to: Type) -> date:
 
 
 def _read_timestamp(text: str, to: Type) -> datetime:
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
+    clock = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
+    if not re.fullmatch(rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]{clock}(Z|[+-][0-9]{{2}}(:?[0-9]{{2}})?)", text):
         raise ValueError
-    return moment.astimezone(UTC)
+    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 _READERS = {

@@ -18,7 +18,7 @@ from streamproof.plan.functions import common_type
 from streamproof.plan.typing import Scope, type_of
 from tests.reference.casts import cast
 from tests.reference.functions import SEES_NULL, STRICT
-from tests.reference.values import fit, same_value, widen
+from tests.reference.values import fit, of_type, same_value, widen
 
 Read = Callable[[Col], Any]
 Meaning = Callable[[Read], Any]
@@ -130,6 +130,6 @@ def _apply(expr: Apply, scope: Scope) -> Meaning:
 
     def call(read: Read) -> Any:
         args = [widen(part(read), kind) for part, kind in zip(parts, takes, strict=True)]
-        return widen(module.apply(args), result)
+        return of_type(module.apply(args), result)
 
     return call

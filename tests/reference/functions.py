@@ -81,11 +81,25 @@ def round_(x: Any, digits: int = 0) -> Any:
     if isinstance(x, float):
         if not math.isfinite(x):
             return x
-        scaled = abs(x) * 10.0**digits
-        whole = math.floor(scaled)
-        return math.copysign((whole + (scaled - whole >= 0.5)) / 10.0**digits, x)
+        return _round_float(x, digits)
     rounded = Decimal(x).quantize(Decimal(1).scaleb(-min(digits, 0)), rounding=ROUND_HALF_UP, context=EXACT)
     return int(rounded) if isinstance(x, int) else rounded
+
+
+def _round_float(x: float, digits: int) -> float:
+    if digits > 308:
+        return x
+    if digits < -308:
+        return 0.0
+    if digits < 0:
+        return _nearest(x / 10.0**-digits) * 10.0**-digits
+    scaled = x * 10.0**digits
+    return _nearest(scaled) / 10.0**digits if math.isfinite(scaled) else x
+
+
+def _nearest(x: float) -> float:
+    whole = math.floor(abs(x))
+    return math.copysign(whole + (abs(x) - whole >= 0.5), x)
 
 
 def power(a: float, b: float) -> float | None:
@@ -115,6 +129,11 @@ def substr(text: str, start: int, length: int | None = None) -> str:
     """The characters at the positions p with ``start <= p < start + length``; the first position is 1."""
     end = len(text) + 1 if length is None else start + length
     return "".join(char for position, char in enumerate(text, 1) if start <= position < end)
+
+
+def one_letter(char: str, changed: str) -> str:
+    """Letter by letter: one whose other form is two letters stays as it is."""
+    return changed if len(changed) == 1 else char
 
 
 def like(text: str, pattern: str) -> bool:
@@ -212,8 +231,8 @@ STRICT: dict[str, Callable[..., Any]] = {
     "exp": exp,
     "power": power,
     "concat": lambda *parts: "".join(parts),
-    "lower": str.lower,
-    "upper": str.upper,
+    "lower": lambda s: "".join(one_letter(char, char.lower()) for char in s),
+    "upper": lambda s: "".join(one_letter(char, char.upper()) for char in s),
     "trim": lambda s: s.strip(" "),
     "ltrim": lambda s: s.lstrip(" "),
     "rtrim": lambda s: s.rstrip(" "),

@@ -191,7 +191,7 @@ class ExpressionMaker:
     def _float_round(self, depth: int) -> Made:
         a = self.of("float64", depth)[0]
         if self.choices.chance(40):
-            return Call("round", (a, Lit(self.choices.pick((0, 1, 2)), INT64))), Column(FLOAT64)
+            return Call("round", (a, Lit(self.choices.pick((0, 1, 2, -1, 400, -400)), INT64))), Column(FLOAT64)
         return Call(self.choices.pick(("round", "floor", "ceil")), (a,)), Column(FLOAT64)
 
     def _float_cast(self, depth: int) -> Made:

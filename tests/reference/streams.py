@@ -25,11 +25,16 @@ FAR = (10**15, 2**53 + 1, -(2**60), FOREVER - 45, BEGINNING + 20)
 
 VALUES: Mapping[str, Sequence[Any]] = {
     "k": ("a", "b", None, "c"),
-    "s": ("a", "", "A b", " x ", None, "12", "-3", "true", "x%y", "it's", "é", "日本", "1.5", "a_b\\", "2024-05-01"),
+    "s": (
+        "a", "", "A b", " x ", None, "12", "-3", "true", "x%y", "it's", "é", "日本", "1.5", "a_b\\", "2024-05-01",
+        "ßİ", "1e400", "2024-05-01T10:00Z", "20240501", "0.05", "9223372036854775808", "😀x", "a\nb", "-1e-7",
+        "Infinity", "NaN",
+    ),
     "v": (0, 1, 2, 3, 5, 7, -1, -4, 10, None),
     "u": (0, 1, 2, -3, 1000, None),
     "f": (0.0, 1.0, 0.5, -0.0, -1.5, 2.25, 3.0, None, float("nan"), float("inf"), float("-inf"), 0.1),
     "g": (0.0, 1.0, 0.5, -2.5, 4.0, 0.125, None),
+    "h": (1e308, -1e308, 5e-324, 1e16, 0.1, 2.5e-9, 9.0e18, -9223372036854775808.0, 123456.789, None),
     "b": (True, False, None),
     "d": (Decimal("0.00"), Decimal("1.50"), Decimal("-2.25"), Decimal("2.50"), Decimal("12345678.99"), None),
     "t": (
@@ -40,8 +45,8 @@ VALUES: Mapping[str, Sequence[Any]] = {
     "z": (None,),
 }  # fmt: skip
 TYPES = {
-    "k": "string", "s": "string", "v": "int64", "u": "int64", "f": "float64", "g": "float64", "b": "bool",
-    "d": "decimal(10,2)", "t": "timestamp", "day": "date", "z": "null",
+    "k": "string", "s": "string", "v": "int64", "u": "int64", "f": "float64", "g": "float64", "h": "float64",
+    "b": "bool", "d": "decimal(10,2)", "t": "timestamp", "day": "date", "z": "null",
 }  # fmt: skip
 UNITS: tuple[Unit | None, ...] = (None, None, "s", "ms", "us", "ns")
 

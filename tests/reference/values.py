@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
+from datetime import date, datetime
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
@@ -60,6 +61,8 @@ def fit(value: Any, kind: Type) -> Any:
 
 def rescale(value: Decimal, kind: Type, *, rounding: str = ROUND_HALF_UP) -> Decimal:
     """A decimal with the scale of its type."""
+    if value and value.adjusted() > kind.precision - kind.scale:
+        raise RunError(f"{value} does not fit into {kind}", name="overflow")
     scaled = value.quantize(Decimal(1).scaleb(-kind.scale), rounding=rounding, context=EXACT)
     if scaled and scaled.adjusted() >= kind.precision - kind.scale:
         raise RunError(f"{value} does not fit into {kind}", name="overflow")
@@ -73,3 +76,36 @@ def widen(value: Any, to: Type) -> Any:
     if to == FLOAT64:
         return float(value)
     return rescale(Decimal(value), to) if to.kind == "decimal" else value
+
+
+def of_type(value: Any, kind: Type) -> Any:
+    """What a module gave, as a value of the declared type; anything else is the error ``module_failed``."""
+    wanted = PYTHON[kind.kind]
+    given = type(value)
+    if value is None or given is wanted:
+        return value if kind.kind != "decimal" or value is None else _declared(value, kind)
+    if given is int and wanted in (float, Decimal):
+        return widen(value, kind)
+    raise RunError(f"{value!r} is not of type {kind}", name="module_failed")
+
+
+def _declared(value: Decimal, kind: Type) -> Decimal:
+    try:
+        found = rescale(value, kind)
+    except (RunError, ArithmeticError):
+        found = None
+    if found != value or found is None:
+        raise RunError(f"{value!r} is not of type {kind}", name="module_failed")
+    return found
+
+
+PYTHON: dict[str, type] = {
+    "int64": int,
+    "float64": float,
+    "string": str,
+    "bool": bool,
+    "decimal": Decimal,
+    "date": date,
+    "timestamp": datetime,
+    "null": type(None),
+}

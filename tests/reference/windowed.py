@@ -12,7 +12,7 @@ from streamproof.plan.check import Typed
 from streamproof.plan.modules import Clipping, Event, Stamping, WindowSpan
 from streamproof.plan.windows import Window
 from tests.reference.aggregates import aggregate
-from tests.reference.values import Payload, Row, order, same_value, widen
+from tests.reference.values import Payload, Row, of_type, order, same_value, widen
 from tests.reference.windows import Bounds, Span, finite, is_member, windows_of
 
 Value = Callable[[Row], Any]
@@ -88,7 +88,7 @@ def called(plan: Typed, node: nodes.Uda, rows: Sequence[Row], arg: Value, bounds
         values = [widen(arg(row), takes[0]) if takes else arg(row) for row in members]
         events = [_clip(row, value, span, node.clip) for row, value in zip(members, values, strict=True)]
         answer = plan.module.evaluate(events, WindowSpan(*span), dict(node.params))
-        result += _stamped(span, node.output, {node.as_: widen(answer, plan.schema[node.as_])})
+        result += _stamped(span, node.output, {node.as_: of_type(answer, plan.schema[node.as_])})
     return result
 
 
@@ -102,7 +102,7 @@ def produced(
         events = [_clip(row, payload(row), span, node.clip) for row in members]
         for answer in plan.module.evaluate(events, WindowSpan(*span), dict(node.params)):
             le, re, value = answer if isinstance(answer, Event) else (*span, answer)
-            row = {name: widen(value[name], kind) for name, kind in plan.schema}
+            row = {name: of_type(value.get(name), kind) for name, kind in plan.schema}
             le, re = _restamped((le, re), span, node.stamp)
             result += [(le, re, row)] if le < re else []
     return result

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from streamproof.cli.inputs import open_input, rejected
-from streamproof.cli.screen import note, progress
+from streamproof.cli.screen import counted, note, progress
 from streamproof.events.files import write
 from streamproof.events.physical import to_history
 from streamproof.events.validate import Validator
@@ -30,11 +30,11 @@ def convert(
         if emit == "cht":
             history = to_history(validator.check(chunk) for chunk in reader)
             write(history, target, overwrite=overwrite)
-            rows = len(history)
+            rows = counted(len(history), "event")
         else:
             stream = reader.stream()
             write(stream, target, overwrite=overwrite)
-            rows = len(stream)
-    note(f"{rows:,} rows in {target}")
+            rows = counted(reader.rows_read - reader.rejected, "row")
+    note(f"{rows} in {target}")
     if reader.rejected:
         note(rejected(reader))

@@ -13,6 +13,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from streamproof.cli.screen import counted
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.files import ColumnMapping, Reader, read
 from streamproof.events.schema import Schema
@@ -74,4 +75,4 @@ def open_input(
 def rejected(reader: Reader) -> str:
     """How many rows of an input could not be read, why the first one, and where they are."""
     first = reader.first_rejects[0]
-    return f"{reader.rejected:,} rows could not be read, first: {first}; all are in {reader.rejects}"
+    return f"{counted(reader.rejected, 'row')} could not be read, first: {first}; all are in {reader.rejects}"

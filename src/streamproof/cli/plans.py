@@ -55,15 +55,24 @@ def _from_file(path: Path) -> Plan:
 
 def _from_python(reference: str) -> Plan:
     module_name, _, name = reference.partition(":")
+    module_name = module_name.removesuffix(".py").replace("/", ".")  # a path means the module in it
     look_here()
     try:
         module = importlib.import_module(module_name)
     except ImportError as error:
         raise PlanError(f"cannot import {module_name}: {error}", fix="run where the module can be imported") from None
-    if not hasattr(module, name):
-        raise PlanError(f"{module_name} has no {name!r}", fix=did_you_mean(name, vars(module)))
-    value = getattr(module, name)
-    plan = getattr(value, "plan", value)  # a Stream carries its plan
-    if not isinstance(plan, Node):
-        raise PlanError(f"{reference} is a {type(value).__name__}, not a stream or a plan")
-    return plan
+    except Exception as error:  # whatever the user's own code raises
+        at = f"{getattr(error, 'filename', None) or module_name}, line {getattr(error, 'lineno', None) or '?'}"
+        what = f"{module_name} cannot be loaded: {type(error).__name__}: {error}"
+        raise PlanError(what, at=at, fix="python -c 'import …' shows where it fails") from None
+    plans = {key: plan for key, value in vars(module).items() if (plan := _plan(value)) is not None}
+    if name not in plans:
+        what = f"{reference} is not a stream or a plan" if hasattr(module, name) else f"{module_name} has no {name!r}"
+        raise PlanError(what, fix=did_you_mean(name, plans))
+    return plans[name]
+
+
+def _plan(value: object) -> Plan | None:
+    """A plan, or that of a stream."""
+    plan = getattr(value, "plan", value)
+    return plan if isinstance(plan, Node) else None

@@ -10,7 +10,7 @@ import typer
 
 from streamproof.cli.inputs import open_input, rejected, split_input
 from streamproof.cli.plans import load_plan, look_here
-from streamproof.cli.screen import note, out, print_blocks, print_line, progress, show_history
+from streamproof.cli.screen import counted, note, out, print_blocks, print_line, progress, show_history
 from streamproof.engines.inputs import Input
 from streamproof.engines.job import Job, Run, on
 from streamproof.errors import InputError
@@ -65,7 +65,7 @@ def run(
     _report(readers, validators, dead_letters)
     if out is not None:
         write(result.history if emit == "cht" else result.events, out, overwrite=overwrite)
-        note(f"{len(result.history):,} rows in {out}")
+        note(f"{counted(len(result.history), 'row')} in {out}")
     else:
         _show(result, emit=emit, as_json=json, limit=limit)
 
@@ -111,7 +111,7 @@ def _report(readers: Mapping[str, Input], validators: Mapping[str, Validator], d
             note(f"input {name}: {rejected(reader)}")
     for name, validator in validators.items():
         for error, count in validator.counts.items():
-            note(f"input {name}: {count:,} events left out ({error})")
+            note(f"input {name}: {counted(count, 'event')} left out ({error})")
         if dead_letters is not None and len(validator.dead_letters):
             write(validator.dead_letters, dead_letters, overwrite=True)
 

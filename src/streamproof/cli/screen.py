@@ -42,6 +42,15 @@ def print_blocks(blocks: Iterable[str]) -> None:
     sys.stdout.writelines(blocks)
 
 
+def counted(count: int, thing: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "row"), counted(2500, "row")
+    ('1 row', '2,500 rows')
+    """
+    return f"{count:,} {thing}" + ("" if count == 1 else "s")
+
+
 def note(text: str) -> None:
     """A remark beside the results."""
     err.print(escape(text), style="dim")
@@ -69,10 +78,8 @@ def show_history(history: History, *, most: int) -> None:
         cells = (_cell(row.payload[name]) for name in history.schema.names)
         table.add_row(*(show_moment(tick, history.schema.unit) for tick in (row.le, row.re)), *cells)
     _print_whole(table)
-    rest = len(history) - most
-    note(
-        f"{len(history):,} rows" + (f"; the first {most} are shown, --out FILE or --json gives all" if rest > 0 else "")
-    )
+    more = f"; the first {most} are shown, --out FILE or --json gives all" if len(history) > most else ""
+    note(counted(len(history), "row") + more)
 
 
 def _cell(value: object) -> str:

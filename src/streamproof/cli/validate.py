@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from streamproof.cli.inputs import open_input
-from streamproof.cli.screen import note, print_line, progress, show_pairs
+from streamproof.cli.screen import counted, note, print_line, progress, show_pairs
 from streamproof.events.validate import Order, Shape, Validator
 
 
@@ -31,8 +31,8 @@ def validate(
     broken = sum(validator.counts.values())
     if json:
         for violation in validator.violations:
-            shown = {"error": violation.name, "position": violation.position, "event": violation.event}
-            print_line(jsonlib.dumps(shown, ensure_ascii=False))
+            described = {"error": violation.name, "position": violation.position, "event": violation.event}
+            print_line(jsonlib.dumps(described, ensure_ascii=False))
         summary = {
             "events": validator.rows_seen,
             "legal": legal,
@@ -41,9 +41,10 @@ def validate(
         }
         print_line(jsonlib.dumps(summary))
     else:
-        rows = ((str(v.position), v.name, v.event) for v in validator.violations)
         if broken:
-            show_pairs(rows, header=("event", "error", "what"))
-        note(f"{validator.rows_seen:,} events, {broken:,} break a rule, {reader.rejected:,} rows could not be read")
+            shown = ((str(v.position), v.name, v.event) for v in validator.violations)
+            show_pairs(shown, header=("event", "error", "what"))
+        rows = counted(reader.rows_read, "row")
+        note(f"{rows}, {broken:,} break a rule, {reader.rejected:,} could not be read")
     if broken or reader.rejected:
         raise typer.Exit(1)

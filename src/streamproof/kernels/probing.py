@@ -38,14 +38,18 @@ def probe(rows, by_16, by_256, by_4096, key, low, start, end, before):  # type: 
     """
     queries = np.empty(2 * len(key) + 16, np.int64)
     found = np.empty(2 * len(key) + 16, np.int64)
-    size = segment = 0
+    size = segment = past = 0
     for q in range(len(key)):
         if q > 0 and key[q] < key[q - 1]:
-            segment = 0
+            segment = past = 0
         if q == 0 or key[q] != key[q - 1]:
-            segment = seek(rows, segment, key[q], LEAST)
+            segment = past = seek(rows, past, key[q], LEAST)
+        elif start[q] < start[q - 1]:
+            past = segment
         after = max(start[q], before - 1)
-        at = segment if low[q] == LEAST else seek(rows, segment, key[q], low[q])
+        while past < len(rows) and rows[past, KEY] == key[q] and rows[past, RE] <= after:
+            past += 1  # later queries of this key start later: they need not look at these rows again
+        at = past if low[q] == LEAST else seek(rows, past, key[q], low[q])
         while at < len(rows) and rows[at, KEY] == key[q] and rows[at, LE] < end[q]:
             if at & 15 == 0 and by_16[at >> 4] <= after:
                 if at & 255 == 0 and by_256[at >> 8] <= after:

@@ -127,6 +127,8 @@ class Store:
             return
         self._before, self._is_tidy = before, not self._runs
         self._runs = [run for run in self._runs if run.latest >= self._before]
+        if self.wants_tidying():
+            self.tidy()
 
     def overlapping(self, key: Ints, start: Ints, end: Ints, *, low: Ints | None = None) -> Found:
         """For each query the events of its key with ``le < end`` and ``re > start`` (and ``le >= low``).

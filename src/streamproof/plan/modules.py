@@ -18,6 +18,8 @@ import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from streamproof.errors import PlanError, RunError, did_you_mean
@@ -54,6 +56,12 @@ class Incremental(Protocol):
     def result(self, state: Any, *window: WindowSpan) -> Any: ...
 
 
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
+    "int64": (int,), "float64": (int, float), "string": (str,), "bool": (bool,), "decimal": (int, Decimal),
+    "date": (date,), "timestamp": (datetime,),
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """A named parameter of a module; a required one must be given.
@@ -70,6 +78,17 @@ class Parameter:
     def __post_init__(self) -> None:
         if isinstance(self.type, str):
             object.__setattr__(self, "type", parse_type(self.type))
+
+    def check(self, value: Any, module: Module) -> Any:
+        """The value itself, or the error that it is not of the parameter's type; null is of every type."""
+        kind = self.type.kind if isinstance(self.type, Type) else self.type
+        allowed = _PYTHON_TYPES.get(kind, (object,))
+        if value is None or (isinstance(value, allowed) and (kind == "bool" or not isinstance(value, bool))):
+            return value
+        raise PlanError(
+            f'the parameter "{self.name}" of {module} is {self.type}, got {value!r}', name="type_mismatch",
+            fix=f"give a {self.type}",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +150,7 @@ class Module:
         missing = [p.name for p in self.params if p.required and p.name not in given]
         if missing:
             raise PlanError(f'{self} needs the parameter "{missing[0]}"', fix=f'params: {{"{missing[0]}": …}}')
-        return {p.name: given.get(p.name, p.default) for p in self.params}
+        return {p.name: p.check(given[p.name], self) if p.name in given else p.default for p in self.params}
 
     def evaluate(self, events: Sequence[Event], window: WindowSpan, params: Mapping[str, Any]) -> Any:
         """The module's answer for a whole window at once, whatever its kind; a failure names module and window."""

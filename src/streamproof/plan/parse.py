@@ -12,12 +12,14 @@ streamproof.errors.PlanError: subqueries cannot stand in an expression
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
 
 from streamproof.errors import PlanError, StreamproofError
 from streamproof.events.schema import Type, decimal, parse_type
@@ -69,7 +71,9 @@ _DUCKDB: Final = sqlglot.Dialect.get_or_raise("duckdb")
 def _sql(text: str) -> exp.Expr:
     fix = "write e.g. \"v > 1 and k = 'a'\""
     try:
-        statements = [found for found in _DUCKDB.parse_into(exp.Condition, text) if found is not None]
+        tokens = _DUCKDB.tokenize(text)
+        _refuse_statements(tokens)
+        found = _DUCKDB.parser().parse_into(exp.Condition, tokens, text)
     except sqlglot.errors.SqlglotError as error:
         details = getattr(error, "errors", None) or [{}]
         near = details[0].get("highlight")
@@ -77,9 +81,18 @@ def _sql(text: str) -> exp.Expr:
         raise PlanError(what, at=text, fix=fix) from None
     except RecursionError:
         raise PlanError("the expression is nested too deeply", fix="split it", name="limit_exceeded") from None
-    if len(statements) != 1:
+    if len(found) != 1 or found[0] is None:
         raise PlanError("an expression must be one expression", at=text, fix=fix)
-    return statements[0]
+    return found[0]
+
+
+def _refuse_statements(tokens: list[Token]) -> None:
+    kinds = [token.token_type for token in tokens[:-1]]
+    if TokenType.SEMICOLON in kinds:
+        raise PlanError("an expression must be one expression", fix="remove what follows the semicolon")
+    if tokens and tokens[0].text.lower() == "if" and tokens[0].token_type != TokenType.IDENTIFIER:
+        if [token.text for token in tokens[1:2]] != ["("]:  # sqlglot would take it for a command, and say so aloud
+            raise PlanError("cannot read the expression near 'if'", fix="write if(condition, value, other)")
 
 
 def _admit(node: Any, depth: int) -> Expr:
@@ -122,14 +135,22 @@ def _column(node: exp.Column, go: Go) -> Expr:
 
 
 def _literal(node: exp.Literal, go: Go) -> Expr:
-    if node.is_string:
-        return literal(node.this)
-    return literal(int(node.this) if node.this.isdigit() else float(node.this))
+    return literal(node.this if node.is_string else _number(node.this))
+
+
+def _number(digits: str) -> int | float:
+    try:
+        number: int | float = int(digits) if digits.isdigit() else float(digits)
+    except ValueError:
+        raise PlanError(f"{digits} is not a number", fix="write e.g. 12, 1.5 or 1e9") from None
+    if number == math.inf:
+        raise PlanError(f"the number {digits} is too large", fix="write cast('inf' as double)", name="overflow")
+    return number
 
 
 def _negative(node: exp.Neg, go: Go) -> Expr:
     if isinstance(node.this, exp.Literal) and not node.this.is_string:  # so that -2^63 is a constant too
-        return literal(-int(node.this.this) if node.this.this.isdigit() else -float(node.this.this))
+        return literal(-_number(node.this.this))
     return Call("neg", (go(node.this),))
 
 
@@ -139,11 +160,13 @@ def _between(node: exp.Between, go: Go) -> Expr:
 
 
 def _in(node: exp.In, go: Go) -> Expr:
-    if node.args.get("query") is not None or not node.expressions:
+    if node.args.get("query") is not None:
         raise PlanError(
             "subqueries cannot stand in an expression",
             fix="use columns, constants, operators and functions of the library",
         )
+    if not node.expressions:
+        raise PlanError("in needs at least one value", fix="write v in (1, 2)")
     return Call("in", (go(node.this), *map(go, node.expressions)))
 
 

@@ -117,18 +117,22 @@ def quote(name: str) -> str:
 
 
 def _reads_as_column(name: str) -> bool:
+    """In sums, and as an argument: some words begin something else there."""
     try:
-        parsed = sqlglot.parse_one(f"1 < {name} + {name}", dialect="duckdb", into=exp.Condition)
+        parsed = sqlglot.parse_one(f"1 < {name} + f({name}, {name} + 1)", dialect="duckdb", into=exp.Condition)
     except sqlglot.errors.SqlglotError:
         return False
     columns = list(parsed.find_all(exp.Column))
-    return len(columns) == 2 and all(column.name == name and not column.table for column in columns)
+    return len(columns) == 3 and all(column.name == name and not column.table for column in columns)
 
 
 def _function_name(name: str) -> str:
+    return name if _SIMPLE.fullmatch(name) and _reads_as_function(name) else '"' + name.replace('"', '""') + '"'
+
+
+def _reads_as_function(name: str) -> bool:
     try:
-        parsed = sqlglot.parse_one(f"{name}(1)", dialect="duckdb", into=exp.Condition) if _SIMPLE.fullmatch(name) else None
+        parsed = sqlglot.parse_one(f"{name}(1)", dialect="duckdb", into=exp.Condition)
     except sqlglot.errors.SqlglotError:
-        parsed = None
-    bare = isinstance(parsed, exp.Anonymous) and parsed.this == name
-    return name if bare else '"' + name.replace('"', '""') + '"'
+        return False
+    return isinstance(parsed, exp.Anonymous) and parsed.this == name

@@ -88,7 +88,7 @@ def layout_of(names: Sequence[str]) -> ColumnMapping:
     shown = ", ".join(names[:20])
     raise InputError(
         f"the file has no columns le and re, so it is not clear when its events happen; its columns: {shown}",
-        fix=f'say which column is the time: ColumnMapping(start="{_likely(names)}")',
+        fix=f'say which column is the time: ColumnMapping(start="{_likely(names)}"), or --map start={_likely(names)}',
     )
 
 
@@ -112,6 +112,6 @@ def _refuse_reserved(columns: Mapping[str, str]) -> None:
             raise InputError(
                 f'the column name "{name}" is reserved for lifetimes and weights',
                 at=f'column "{column}"',
-                fix=f'rename it on reading: ColumnMapping(…, rename={{"{column}": "{name}_"}})',
+                fix=f'rename it on reading: ColumnMapping(…, rename={{"{column}": "{name}_"}}), or --map rename.{column}={name}_',
                 name="reserved_column",
             )

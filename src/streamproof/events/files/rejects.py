@@ -80,7 +80,7 @@ class Faults:
 def fix_for(why: str) -> str:
     """What to do about a reason that concerns a whole file."""
     if "no zone" in why:
-        return 'say which zone is meant: ColumnMapping(…, assume_zone="UTC")'
+        return 'say which zone is meant: ColumnMapping(…, assume_zone="UTC"), or --map assume_zone=UTC'
     if "needs a unit" in why:
-        return 'say how long a tick is: ColumnMapping(…, unit="s")'
-    return "check the schema, the column mapping and the format; rejects=FILE writes the rows and the reasons"
+        return 'say how long a tick is: ColumnMapping(…, unit="s"), or --map unit=s'
+    return "check the schema, the column mapping and the format; a rejects file holds the rows and the reasons"

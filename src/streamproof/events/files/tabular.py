@@ -119,7 +119,7 @@ class Tabular:
             return type_of_arrow(arrow)
         except InputError as error:
             setting = 'assume_zone="UTC"' if pa.types.is_timestamp(arrow) else "payload=[…]"
-            error.fix = f"{error.fix}; or read with ColumnMapping(…, {setting})"
+            error.fix = f"{error.fix}; or read with ColumnMapping(…, {setting}) (--map)"
             raise error.located(f'column "{column}"') from None
 
     def chunks(self, rejects: Rejects) -> Iterator[tuple[PhysicalStream, int]]:
@@ -164,7 +164,7 @@ class Tabular:
         if "new_end" not in self._roles and np.any(kinds == RETRACT):
             raise InputError(
                 "the file has retractions, but the mapping does not say where they end instead",
-                fix='name the column: ColumnMapping(…, new_end="…")',
+                fix='name the column: ColumnMapping(…, new_end="…"), or --map new_end=…',
             )
         return kinds
 

@@ -6,7 +6,6 @@ null, the numbers of NaN, +∞ and −∞, and the limbs of the exact sum. Rows 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -15,11 +14,12 @@ import pyarrow as pa
 from numba import njit
 
 from streamproof.kernels.base import State
-from streamproof.kernels.cells import Cells, Ints, Layout
+from streamproof.kernels.cells import Cells, Ints, Layout, float_bits
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.windows import exact
-from streamproof.kernels.windows.exact import Scale
+from streamproof.kernels.windows.exact import Bools, Floats, Scale
 from streamproof.kernels.windows.kept import Kept
+from streamproof.kernels.windows.ordered import Column
 from streamproof.plan.aggregates import Aggregate
 
 SUMMED: Final = ("count", "sum", "avg")
@@ -102,6 +102,61 @@ class Accumulators:
         self._lay_out()
         return Values(cells, nulls)
 
+    def add(self, rows: Cells, lead: int, row: Ints, event: Ints, w: Ints, values: Values) -> None:
+        """Add events, each ``w`` times, to the sums that begin at column ``lead`` of their rows."""
+        _count(rows, lead, row, event, w, values.nulls[:0], 0)
+        for n, spec in enumerate(self.spec.tolist()):
+            some = (row, event, w)
+            if spec[KNOWN]:
+                _count(rows, lead + spec[KNOWN], row, event, w, values.nulls, n)
+                some = _known(*some, values.nulls, n) if len(values.nulls) else some
+            at, column = lead + spec[LIMBS], values.cells[spec[VALUE]]
+            if spec[KIND] == FLOAT:
+                exact.add_floats(rows, at, lead + spec[SPECIAL], spec[BASE], column, *some)
+            elif spec[KIND] == INT:
+                exact.add_ints(rows, at, column, *some)
+            else:
+                exact.add_decimals(rows, at, column, values.cells[spec[VALUE] + 1], *some)
+
+    def columns(self, rows: Cells) -> tuple[list[Column], Bools]:
+        """The results of rows of sums, and which rows have one that its type cannot hold."""
+        lost = np.zeros(len(rows), np.bool_)
+        found: list[Column] = []
+        for fn, argument, _, _ in self.results.tolist():
+            if fn == 0:
+                found.append((rows[:, :1], np.zeros(len(rows), np.bool_)))
+                continue
+            spec = self.spec[argument].tolist()
+            known = rows[:, spec[KNOWN]]
+            values, too_large = self._summed(rows, spec) if fn == 1 else (self._means(rows, spec, argument, known), False)
+            lost |= too_large
+            found.append((values, known == 0))
+        return found, lost
+
+    def _summed(self, rows: Cells, spec: list[int]) -> tuple[Cells, Bools | bool]:
+        limbs = rows[:, spec[LIMBS] : spec[LIMBS] + spec[COUNT]]
+        if spec[KIND] == FLOAT:
+            mantissa, exponent = exact.rounded(limbs, exact.LOWEST + exact.BITS * spec[BASE])
+            totals = exact.scaled(mantissa.astype(np.float64), exponent)
+            return _bits(self._with_special(totals, rows, spec)), False
+        if spec[KIND] == INT:
+            values, lost = exact.whole(limbs)
+            return values.reshape(-1, 1), lost
+        halves, lost = exact.decimals(limbs)
+        return halves, lost
+
+    def _means(self, rows: Cells, spec: list[int], argument: int, known: Ints) -> Cells:
+        limbs = rows[:, spec[LIMBS] : spec[LIMBS] + spec[COUNT]]
+        unit = exact.LOWEST + exact.BITS * spec[BASE] if spec[KIND] == FLOAT else 0
+        mantissa, exponent = exact.rounded(limbs, unit)
+        means = exact.scaled(mantissa / np.maximum(known, 1), exponent)
+        if spec[KIND] == DECIMAL:
+            means = means / self.factors[argument]
+        return _bits(self._with_special(means, rows, spec))
+
+    def _with_special(self, found: Floats, rows: Cells, spec: list[int]) -> Floats:
+        return exact.with_special(found, rows[:, spec[SPECIAL] :]) if spec[SPECIAL] else found
+
     def converted(self, rows: Cells, spec: Ints) -> Cells:
         """Rows whose last columns are sums laid out by another ``spec``, with these laid out as now."""
         if np.array_equal(spec, self.spec):
@@ -131,6 +186,10 @@ class Accumulators:
         self._lay_out()
 
 
+def _bits(values: Floats) -> Cells:
+    return float_bits(values).reshape(-1, 1)
+
+
 def _column(agg: Aggregate, kept: Kept) -> int:
     if agg.fn != "count":
         assert agg.arg is not None
@@ -156,91 +215,34 @@ def _write(kind: int, array: pa.Array, cells: Ints, at: int) -> None:
 
 
 @njit(cache=True)
-def add_event(rows, row, lead, spec, cells, nulls, event, w):  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    """Add an event ``w`` times to the sums that begin at column ``lead`` of a row."""
-    rows[row, lead] += w
-    for n in range(len(spec)):
-        if len(nulls) and (nulls[event] >> n) & 1:
-            continue
-        if spec[n, KNOWN]:
-            rows[row, lead + spec[n, KNOWN]] += w
-        at = lead + spec[n, LIMBS]
-        value = cells[spec[n, VALUE], event]
-        if spec[n, KIND] == FLOAT:
-            exact.add_float(rows, row, at, lead + spec[n, SPECIAL], spec[n, BASE], value, w)
-        elif spec[n, KIND] == INT:
-            exact.add_int(rows, row, at, value, w)
-        else:
-            exact.add_decimal(rows, row, at, value, cells[spec[n, VALUE] + 1, event], w)
-
-
-@njit(cache=True)
 def carry_row(rows, row, lead, spec):  # type: ignore[no-untyped-def]
     """Hand carries on, so that a row has one form: the sum of nothing is all zeros."""
     for n in range(len(spec)):
         exact.carry(rows, row, lead + spec[n, LIMBS], spec[n, COUNT])
 
 
-@njit(cache=True)
-def write_results(rows, row, lead, spec, results, factors, out, at, spare):  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    """The results of a row of sums as the cells of row ``at``; the result that its type cannot hold, or −1."""
-    last = out.shape[1] - 1
-    out[at, last] = 0
-    for n in range(len(results)):
-        cell = results[n, CELL]
-        if results[n, FN] == 0:
-            out[at, cell] = rows[row, lead]
-            continue
-        argument = results[n, ARG]
-        kind = spec[argument, KIND]
-        known = rows[row, lead + spec[argument, KNOWN]]  # where there never was a null: the count, which comes first
-        if known == 0:
-            out[at, last] |= 1 << results[n, BIT]
-            out[at, cell] = 0
-            if kind == DECIMAL and results[n, FN] == 1:
-                out[at, cell + 1] = 0
-            continue
-        limbs = lead + spec[argument, LIMBS]
-        fits = True
-        if results[n, FN] == 1 and kind == INT:
-            out[at, cell], fits = exact.whole_one(rows, row, limbs)
-        elif results[n, FN] == 1 and kind == DECIMAL:
-            out[at, cell], out[at, cell + 1], fits = exact.decimal_one(rows, row, limbs, spare)
-        else:
-            unit = exact.LOWEST + exact.BITS * spec[argument, BASE] if kind == FLOAT else 0
-            mantissa, exponent = exact.round_one(rows, row, limbs, spec[argument, COUNT], unit, spare)
-            value = float(mantissa) if results[n, FN] == 1 else mantissa / known
-            value = math.ldexp(value, exponent)
-            if kind == DECIMAL:
-                value /= factors[argument]
-            if spec[argument, SPECIAL]:
-                value = _special(rows, row, lead + spec[argument, SPECIAL], value)
-            out[at, cell] = _bits(value)
-        if not fits:
-            return n
-    return -1
-
-
-@njit(cache=True)
-def _special(rows, row, at, value):  # type: ignore[no-untyped-def]
-    """A sum where NaN or infinities were among the terms."""
-    nan, up, down = rows[row, at] > 0, rows[row, at + 1] > 0, rows[row, at + 2] > 0
-    if nan or (up and down):
-        return np.nan
-    if up:
-        return np.inf
-    return -np.inf if down else value
-
-
-@njit(cache=True)
-def _bits(value):  # type: ignore[no-untyped-def]
-    if math.isnan(value):
-        return np.int64(0x7FF8000000000000)
-    return np.float64(value + 0.0).view(np.int64)
-
-
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def add_rows(rows, row, lead, others, other, other_lead, sign):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Add the sums of another row, or take them away."""
     for n in range(rows.shape[1] - lead):
         rows[row, lead + n] += sign * others[other, other_lead + n]
+
+
+@njit(cache=True)
+def _count(rows, at, row, event, w, nulls, bit):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    """Count events, without those that have a null bit."""
+    for i in range(len(row)):
+        if len(nulls) == 0 or not (nulls[event[i]] >> bit) & 1:
+            rows[row[i], at] += w[i]
+
+
+@njit(cache=True)
+def _known(row, event, w, nulls, bit):  # type: ignore[no-untyped-def]
+    """The events that do not have a null bit."""
+    kept = np.empty(len(row), np.int64)
+    count = 0
+    for i in range(len(row)):
+        kept[count] = i
+        count += not (nulls[event[i]] >> bit) & 1
+    kept = kept[:count]
+    return row[kept], event[kept], w[kept]

@@ -124,15 +124,17 @@ def float_sums(members: Members, values: Ints, known: Bools) -> FloatSums:
 
 def _int_limbs(members: Members, column: int, known: Bools) -> Cells:
     limbs = np.zeros((len(members), exact.INT_LIMBS), np.int64)
-    exact.add_ints(limbs, members.window[known], members.values(column)[known], members.w[known])
+    event = np.flatnonzero(known)
+    exact.add_ints(limbs, 0, members.values(column), members.window[event], event, members.w[event])
     return limbs
 
 
 def _decimal_limbs(members: Members, column: int, known: Bools) -> Cells:
     limbs = np.zeros((len(members), exact.DECIMAL_LIMBS), np.int64)
     _, cell = members.layout.columns[column]
-    halves = np.ascontiguousarray(members.cells[known, cell : cell + 2])
-    exact.add_decimals(limbs, members.window[known], halves, members.w[known])
+    event = np.flatnonzero(known)
+    low, high = (np.ascontiguousarray(members.cells[:, n]) for n in (cell, cell + 1))
+    exact.add_decimals(limbs, 0, low, high, members.window[event], event, members.w[event])
     return limbs
 
 
@@ -185,7 +187,7 @@ def _avg(column: int, kind: Type) -> Evaluate:
 
 def mean_of_limbs(limbs: Cells, count: Ints) -> Floats:
     """Exact sums of integers divided by counts."""
-    mantissa, exponent = exact.rounded(limbs, 0, 0)
+    mantissa, exponent = exact.rounded(limbs, 0)
     return exact.scaled(mantissa / np.maximum(count, 1), exponent)
 
 

@@ -84,20 +84,20 @@ class FloatSums:
 
     def add(self, row: Ints, bits: Ints, w: Ints) -> None:
         """Add floats, each ``w`` times, to the sums of their rows."""
-        add_floats(self.rows, self.scale.base, row, bits, w)
+        add_floats(self.rows, 3, 0, self.scale.base, bits, row, np.arange(len(row)), w)
 
     def totals(self) -> Floats:
         """Every sum as the nearest float."""
-        mantissa, exponent = rounded(self.rows, 3, self.scale.unit)
-        return _with_special(scaled(mantissa.astype(np.float64), exponent), self.rows)
+        mantissa, exponent = rounded(self.rows[:, 3:], self.scale.unit)
+        return with_special(scaled(mantissa.astype(np.float64), exponent), self.rows)
 
     def means(self, count: Ints) -> Floats:
         """Every sum divided by a count; finite even where the sum itself is too large for a float."""
-        mantissa, exponent = rounded(self.rows, 3, self.scale.unit)
-        return _with_special(scaled(mantissa / np.maximum(count, 1), exponent), self.rows)
+        mantissa, exponent = rounded(self.rows[:, 3:], self.scale.unit)
+        return with_special(scaled(mantissa / np.maximum(count, 1), exponent), self.rows)
 
 
-def _with_special(finite: Floats, special: Ints) -> Floats:
+def with_special(finite: Floats, special: Ints) -> Floats:
     """Sums where NaN or infinities were among the terms."""
     nan, up, down = special[:, 0] > 0, special[:, 1] > 0, special[:, 2] > 0
     found = np.where(up, np.inf, np.where(down, -np.inf, finite))
@@ -150,38 +150,28 @@ def add_float(rows, row, at, special, base, value, w):  # type: ignore[no-untype
 
 
 @njit(cache=True)
-def add_floats(limbs, base, row, bits, w):  # type: ignore[no-untyped-def]
-    """Add floats to rows that begin with the counts of NaN, +∞ and −∞."""
+def add_floats(rows, at, special, base, bits, row, event, w):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    """Add the floats of events, each ``w`` times, to the sums of their rows."""
     for i in range(len(row)):
-        add_float(limbs, row[i], 3, 0, base, bits[i], w[i])
+        add_float(rows, row[i], at, special, base, bits[event[i]], w[i])
 
 
 @njit(cache=True)
-def add_int(rows, row, at, value, w):  # type: ignore[no-untyped-def]
-    """Add an integer ``w`` times to a sum of two limbs."""
-    rows[row, at] += w * (value & MASK)
-    rows[row, at + 1] += w * (value >> BITS)
-
-
-@njit(cache=True)
-def add_ints(limbs, row, values, w):  # type: ignore[no-untyped-def]
+def add_ints(rows, at, values, row, event, w):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    """Add the integers of events, each ``w`` times, to sums of two limbs."""
     for i in range(len(row)):
-        add_int(limbs, row[i], 0, values[i], w[i])
+        rows[row[i], at] += w[i] * (values[event[i]] & MASK)
+        rows[row[i], at + 1] += w[i] * (values[event[i]] >> BITS)
 
 
 @njit(cache=True)
-def add_decimal(rows, row, at, low, high, w):  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    """Add a 128-bit integer ``w`` times to a sum of four limbs."""
-    rows[row, at] += w * (low & MASK)
-    rows[row, at + 1] += w * ((low >> BITS) & MASK)
-    rows[row, at + 2] += w * (high & MASK)
-    rows[row, at + 3] += w * (high >> BITS)
-
-
-@njit(cache=True)
-def add_decimals(limbs, row, halves, w):  # type: ignore[no-untyped-def]
+def add_decimals(rows, at, low, high, row, event, w):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    """Add the 128-bit integers of events, each ``w`` times, to sums of four limbs."""
     for i in range(len(row)):
-        add_decimal(limbs, row[i], 0, halves[i, 0], halves[i, 1], w[i])
+        rows[row[i], at] += w[i] * (low[event[i]] & MASK)
+        rows[row[i], at + 1] += w[i] * ((low[event[i]] >> BITS) & MASK)
+        rows[row[i], at + 2] += w[i] * (high[event[i]] & MASK)
+        rows[row[i], at + 3] += w[i] * (high[event[i]] >> BITS)
 
 
 @njit(cache=True)
@@ -193,11 +183,12 @@ def carry(rows, row, at, count):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def magnitude(rows, row, at, count, spare):  # type: ignore[no-untyped-def]
+def magnitude(limbs, row, spare):  # type: ignore[no-untyped-def]
     """The sum without its sign as limbs of 32 bits in ``spare``, one limb more; whether it was negative."""
+    count = limbs.shape[1]
     over = np.int64(0)
     for n in range(count):
-        limb = rows[row, at + n] + over
+        limb = limbs[row, n] + over
         spare[n] = limb & MASK
         over = limb >> BITS
     spare[count] = over
@@ -212,10 +203,10 @@ def magnitude(rows, row, at, count, spare):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def round_one(rows, row, at, count, unit, spare):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def round_one(limbs, row, unit, spare):  # type: ignore[no-untyped-def]
     """One sum as ``mantissa · 2^exponent``, the mantissa of at most 53 bits, halves to even."""
-    negative = magnitude(rows, row, at, count, spare)
-    top = count
+    negative = magnitude(limbs, row, spare)
+    top = limbs.shape[1]
     while top >= 0 and spare[top] == 0:
         top -= 1
     if top < 0:
@@ -253,21 +244,13 @@ def bit_length(value):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def rounded(limbs, first, unit):  # type: ignore[no-untyped-def]
-    """Every sum, in the columns from ``first`` on, as a mantissa of at most 53 bits and an exponent."""
+def rounded(limbs, unit):  # type: ignore[no-untyped-def]
+    """Every sum as a mantissa of at most 53 bits and an exponent."""
     mantissas, exponents = np.empty(len(limbs), np.int64), np.empty(len(limbs), np.int64)
-    count = limbs.shape[1] - first
-    spare = np.empty(count + 1, np.int64)
+    spare = np.empty(limbs.shape[1] + 1, np.int64)
     for row in range(len(limbs)):
-        mantissas[row], exponents[row] = round_one(limbs, row, first, count, unit, spare)
+        mantissas[row], exponents[row] = round_one(limbs, row, unit, spare)
     return mantissas, exponents
-
-
-@njit(cache=True)
-def whole_one(rows, row, at):  # type: ignore[no-untyped-def]
-    """A sum of two limbs as int64, and whether it fits."""
-    high = rows[row, at + 1] + (rows[row, at] >> BITS)
-    return (high << BITS) | (rows[row, at] & MASK), -(1 << 31) <= high < 1 << 31
 
 
 @njit(cache=True)
@@ -275,8 +258,9 @@ def whole(limbs):  # type: ignore[no-untyped-def]
     """Sums of two limbs as int64, and which of them do not fit."""
     values, lost = np.empty(len(limbs), np.int64), np.zeros(len(limbs), np.bool_)
     for row in range(len(limbs)):
-        values[row], fits = whole_one(limbs, row, 0)
-        lost[row] = not fits
+        high = limbs[row, 1] + (limbs[row, 0] >> BITS)
+        values[row] = (high << BITS) | (limbs[row, 0] & MASK)
+        lost[row] = not -(1 << 31) <= high < 1 << 31
     return values, lost
 
 
@@ -285,9 +269,9 @@ LIMIT_LOW: Final = 10**38 & ((1 << 64) - 1)
 
 
 @njit(cache=True)
-def decimal_one(rows, row, at, spare):  # type: ignore[no-untyped-def]
+def decimal_one(limbs, row, spare):  # type: ignore[no-untyped-def]
     """A sum of four limbs as 128-bit halves, and whether it has at most 38 digits."""
-    negative = magnitude(rows, row, at, DECIMAL_LIMBS, spare)
+    negative = magnitude(limbs, row, spare)
     high = (np.uint64(spare[3]) << np.uint64(BITS)) | np.uint64(spare[2])
     low = (np.uint64(spare[1]) << np.uint64(BITS)) | np.uint64(spare[0])
     above = high > np.uint64(LIMIT_HIGH) or (high == np.uint64(LIMIT_HIGH) and low >= np.uint64(LIMIT_LOW))
@@ -304,7 +288,7 @@ def decimals(limbs):  # type: ignore[no-untyped-def]
     halves, lost = np.empty((len(limbs), 2), np.int64), np.zeros(len(limbs), np.bool_)
     spare = np.empty(DECIMAL_LIMBS + 1, np.int64)
     for row in range(len(limbs)):
-        halves[row, 0], halves[row, 1], fits = decimal_one(limbs, row, 0, spare)
+        halves[row, 0], halves[row, 1], fits = decimal_one(limbs, row, spare)
         lost[row] = not fits
     return halves, lost
 

@@ -14,26 +14,26 @@ from typing import Final
 import numpy as np
 from numba import njit
 
-from streamproof.errors import RunError
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context, State
 from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.store import Events as Stored
 from streamproof.kernels.store import Store
-from streamproof.kernels.windows.accumulators import Accumulators, add_rows, carry_row, write_results
-from streamproof.kernels.windows.aggregates import sum_overflow
+from streamproof.kernels.windows.accumulators import Accumulators, add_rows, carry_row
 from streamproof.kernels.windows.changes import check_weights
 from streamproof.kernels.windows.grid import Grid, unbounded
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.liveliness import Step, liveliness_of
 from streamproof.kernels.windows.outputs import Outputs
-from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, gathered, merged, until
+from streamproof.kernels.windows.summed import summed, written
+from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, gathered, is_nothing, merged, until
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.windows import Hopping, Tumbling
 
-OVERFLOWN: Final = -2  # in the place of a weight
+OLD: Final = 0
+NEW: Final = 1
 
 
 class Panes:
@@ -76,15 +76,13 @@ class Panes:
         if not len(delta) and step.frontier == step.frontier_before and step.due == step.due_before:
             return Delta.empty(self.typed.schema, frontier=self.sealed)
         starts, moves = self._changes(delta)
-        emitted, cells = self._emit(starts, moves, step)
+        emitted = self._emit(starts, moves, step)
         if step.frontier > step.frontier_before:
             self._forget(step.frontier)
         nothing = Outputs(self.layout.width)
         opened = self.grid.opened(self.frontier)
         self.sealed = max(self.sealed, self.lively.sealed(self.frontier, opened, nothing))
-        columns = tuple(self.layout.decode(cells, self.context.strings))
-        group, le, re, w = (np.ascontiguousarray(emitted[:, n]) for n in range(4))
-        return Delta(group, le, re, w, columns, self.sealed)
+        return emitted.at(self.sealed)
 
     def _advance(self, delta: Delta) -> Step:
         """Move time on."""
@@ -131,32 +129,23 @@ class Panes:
         both = np.concatenate([lasting, ending])
         places = np.concatenate([first[lasting], last[ending]])
         signed = np.concatenate([delta.w[lasting], -delta.w[ending]])
-        spec, width = self.sums.spec, self.sums.width
-        starts = gathered(delta.group, first, event, delta.w, values, spec, width)
-        return starts, gathered(delta.group[both], places, both, signed, values, spec, width)
+        starts = gathered(delta.group, first, event, delta.w, values, self.sums)
+        return starts, gathered(delta.group[both], places, both, signed, values, self.sums)
 
-    def _emit(self, starts: Cells, moves: Cells, step: Step) -> tuple[Cells, Cells]:
-        """The rows that change, and the sums as they are then."""
+    def _emit(self, starts: Cells, moves: Cells, step: Step) -> Delta:
+        """The rows that change; the sums are then as they are after the change."""
         grid, spec = self.grid, self.sums.spec
         new_starts, new_moves = merged(self.starts, starts, spec), merged(self.moves, moves, spec)
         numbers = np.array([
             grid.size // self.pane, grid.hop // self.pane, self._first_open(step.frontier_before),
             grid.last_due(step.due_before), grid.last_due(step.due), self.pane, grid.offset,
-            int(self.lively.stamp == "point_end"),
         ])  # fmt: skip
-        emitted, cells = _walk(
-            self.starts, self.moves, new_starts, new_moves, starts, moves, numbers,
-            spec, self.sums.results, self.sums.factors, self.layout.width,
+        emitted, sums = written(
+            lambda *out: _walk(self.starts, self.moves, new_starts, new_moves, starts, moves, numbers, *out),
+            len(new_starts), self.sums.width,
         )  # fmt: skip
-        if len(emitted) and emitted[-1, 3] == OVERFLOWN:
-            raise self._overflow(emitted[-1])
         self.starts, self.moves = new_starts, new_moves
-        return emitted, cells
-
-    def _overflow(self, row: Ints) -> RunError:
-        name, agg = self.typed.node.aggs[int(row[0])]  # type: ignore[attr-defined]  # an aggregation
-        assert agg.arg is not None
-        return sum_overflow(int(row[1]), int(row[2]), self.typed.schema[name])
+        return summed(emitted, sums, self.sums, self.typed, self.lively)
 
     def _first_open(self, frontier: int) -> int:
         """The number of the first window that ends after the frontier."""
@@ -229,12 +218,11 @@ def _folded(rows, first, spec):  # type: ignore[no-untyped-def]
 
 # --- windows, group by group ------------------------------------------------------------------------------------------
 # ``numbers``: panes per window, panes per hop, the first open window, the last that was due, the last that is due,
-# ticks per pane, the offset, and whether rows are points at the windows' ends.
-PER_WINDOW, PER_HOP, OPEN, DUE_BEFORE, DUE, TICKS, OFFSET, AT_END = range(8)
-OLD, NEW = 0, 1
+# ticks per pane, and the offset.
+PER_WINDOW, PER_HOP, OPEN, DUE_BEFORE, DUE, TICKS, OFFSET = range(7)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _advance(sums, which, starts, moves, at, window, numbers):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Bring sums to a window. ``at``: the next start to enter, the next to leave, the next move, and both ends."""
     first = window * numbers[PER_HOP]
@@ -250,7 +238,7 @@ def _advance(sums, which, starts, moves, at, window, numbers):  # type: ignore[n
         at[which, 2] += 1
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _first_with(place, numbers):  # type: ignore[no-untyped-def]
     """The first window that ends after a pane begins; far away for a place that is."""
     if place == FOREVER:
@@ -258,7 +246,7 @@ def _first_with(place, numbers):  # type: ignore[no-untyped-def]
     return (place - numbers[PER_WINDOW]) // numbers[PER_HOP] + 1
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _next_change(starts, moves, cursor, ends, place):  # type: ignore[no-untyped-def]
     """The first place of a change at or after a place; far away if there is none."""
     found = np.int64(FOREVER)
@@ -272,15 +260,7 @@ def _next_change(starts, moves, cursor, ends, place):  # type: ignore[no-untyped
     return found
 
 
-@njit(cache=True)
-def _put(emitted, size, group, window, w, numbers):  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    le = numbers[OFFSET] + window * numbers[PER_HOP] * numbers[TICKS]
-    re = le + numbers[PER_WINDOW] * numbers[TICKS]
-    emitted[size, 0], emitted[size, 3] = group, w
-    emitted[size, 1], emitted[size, 2] = (re, re + 1) if numbers[AT_END] else (le, re)
-
-
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _same(rows, a, b):  # type: ignore[no-untyped-def]
     for n in range(rows.shape[1]):
         if rows[a, n] != rows[b, n]:
@@ -288,15 +268,24 @@ def _same(rows, a, b):  # type: ignore[no-untyped-def]
     return True
 
 
+@njit(cache=True, inline="always")
+def _put(emitted, found, size, sums, which, group, window, numbers):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    le = numbers[OFFSET] + window * numbers[PER_HOP] * numbers[TICKS]
+    emitted[size, 0], emitted[size, 1], emitted[size, 3] = group, le, 2 * which - 1
+    emitted[size, 2] = le + numbers[PER_WINDOW] * numbers[TICKS]
+    for n in range(sums.shape[1]):
+        found[size, n] = sums[which, n]
+
+
 @njit(cache=True)
-def _walk(old_starts, old_moves, starts, moves, new_starts, new_moves, numbers, spec, results, factors, width):  # type: ignore[no-untyped-def]  # noqa: E501, PLR0917
-    """The rows that change: corrections of windows that were due before, and the windows that are due now."""
-    emitted = np.empty((len(starts) + 64, 4), np.int64)
-    cells = np.empty((len(starts) + 64, width), np.int64)
-    size = 0
+def _walk(old_starts, old_moves, starts, moves, new_starts, new_moves, numbers, emitted, found):  # type: ignore[no-untyped-def]  # noqa: E501, PLR0917
+    """The rows that change, with their sums: corrections of windows that were due before, and those due now.
+
+    A row that is taken back comes just before the one that replaces it. How many rows there are; −1 for too many.
+    """
     sums = np.zeros((2, starts.shape[1] - SUMS), np.int64)
+    size = 0
     at = np.zeros((2, 5), np.int64)
-    spare = np.empty(80, np.int64)
     cursor, ends = np.zeros(6, np.int64), np.zeros(6, np.int64)
     lists = (old_starts, old_moves, starts, moves, new_starts, new_moves)
     while True:
@@ -305,7 +294,7 @@ def _walk(old_starts, old_moves, starts, moves, new_starts, new_moves, numbers, 
             if cursor[n] < len(lists[n]):
                 group = min(group, lists[n][cursor[n], GROUP])
         if group == FOREVER:
-            return emitted[:size], cells[:size]
+            return size
         for n in range(6):
             ends[n] = until(lists[n], cursor[n], group)
         sums[:] = 0
@@ -322,18 +311,11 @@ def _walk(old_starts, old_moves, starts, moves, new_starts, new_moves, numbers, 
                 window = max(window + 1, _first_with(change, numbers))
                 continue
             if size + 2 > len(emitted):
-                emitted = np.concatenate((emitted, np.empty_like(emitted)))
-                cells = np.concatenate((cells, np.empty_like(cells)))
+                return -1
             for which in (OLD, NEW):
                 if sums[which, 0] > 0:
-                    lost = write_results(sums, which, 0, spec, results, factors, cells, size, spare)
-                    _put(emitted, size, group, window, 2 * which - 1, numbers)
-                    if lost >= 0:
-                        emitted[size, 0], emitted[size, 3] = lost, OVERFLOWN
-                        return emitted[: size + 1], cells[: size + 1]
+                    _put(emitted, found, size, sums, which, group, window, numbers)
                     size += 1
-            if sums[OLD, 0] > 0 and sums[NEW, 0] > 0 and _same(cells, size - 1, size - 2):
-                size -= 2  # other members, the same result
             window += 1
         # windows that are due now
         window = numbers[DUE_BEFORE] + 1
@@ -344,13 +326,8 @@ def _walk(old_starts, old_moves, starts, moves, new_starts, new_moves, numbers, 
                 window = max(window + 1, _first_with(upcoming, numbers))
                 continue
             if size == len(emitted):
-                emitted = np.concatenate((emitted, np.empty_like(emitted)))
-                cells = np.concatenate((cells, np.empty_like(cells)))
-            lost = write_results(sums, NEW, 0, spec, results, factors, cells, size, spare)
-            _put(emitted, size, group, window, 1, numbers)
-            if lost >= 0:
-                emitted[size, 0], emitted[size, 3] = lost, OVERFLOWN
-                return emitted[: size + 1], cells[: size + 1]
+                return -1
+            _put(emitted, found, size, sums, NEW, group, window, numbers)
             size += 1
             window += 1
         for n in range(6):

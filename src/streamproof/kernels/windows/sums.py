@@ -9,17 +9,20 @@ from numba import njit
 
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.sorting import order_by
-from streamproof.kernels.windows.accumulators import Values, add_event, add_rows, carry_row
+from streamproof.kernels.windows.accumulators import Accumulators, Values, add_rows, carry_row
 
 GROUP: Final = 0
 PLACE: Final = 1
 SUMS: Final = 2  # the first column of the sums
 
 
-def gathered(group: Ints, place: Ints, event: Ints, w: Ints, values: Values, spec: Ints, width: int) -> Cells:
+def gathered(group: Ints, place: Ints, event: Ints, w: Ints, values: Values, sums: Accumulators) -> Cells:
     """Signed events at places of groups as rows of sums, in order."""
-    rows: Cells = _gathered(order_by(group, place), group, place, event, w, *values, spec, width)
-    return rows
+    order = order_by(group, place)
+    row, rows = _laid_out(order, group, place, sums.width)
+    sums.add(rows, SUMS, row, event[order], w[order], values)
+    found: Cells = rows
+    return found
 
 
 def merged(first: Cells, second: Cells, spec: Ints) -> Cells:
@@ -32,21 +35,18 @@ def merged(first: Cells, second: Cells, spec: Ints) -> Cells:
 
 
 @njit(cache=True)
-def _gathered(order, group, place, event, w, cells, nulls, spec, width):  # type: ignore[no-untyped-def]
+def _laid_out(order, group, place, width):  # type: ignore[no-untyped-def]
+    """The row of each event in order, and all rows with their group and place."""
+    row = np.empty(len(order), np.int64)
     count = 0
     for n in range(len(order)):
-        at = order[n]
-        before = order[n - 1]
-        count += n == 0 or group[at] != group[before] or place[at] != place[before]
+        fresh = n == 0 or group[order[n]] != group[order[n - 1]] or place[order[n]] != place[order[n - 1]]
+        count += fresh
+        row[n] = count - 1
     rows = np.zeros((count, SUMS + width), np.int64)
-    row = -1
     for n in range(len(order)):
-        at = order[n]
-        if row < 0 or rows[row, GROUP] != group[at] or rows[row, PLACE] != place[at]:
-            row += 1
-            rows[row, GROUP], rows[row, PLACE] = group[at], place[at]
-        add_event(rows, row, SUMS, spec, cells, nulls, event[at], w[at])
-    return rows
+        rows[row[n], GROUP], rows[row[n], PLACE] = group[order[n]], place[order[n]]
+    return row, rows
 
 
 @njit(cache=True)
