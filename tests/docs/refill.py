@@ -19,6 +19,7 @@ from types import TracebackType
 
 from tests.docs.test_snippets import FLAGS, ROOT, Snippet, commands, printed_by, snippets, write_file
 
+STACK = re.compile(r"\A(Traceback .*\n)(?: .*\n)+")  # where an error comes from is of no interest to readers
 ExcInfo = tuple[type[BaseException], BaseException, TracebackType]
 
 
@@ -30,13 +31,13 @@ class Recorder(doctest.DocTestRunner):
         self.given: dict[int, str] = {}
 
     def report_failure(self, out: object, test: doctest.DocTest, example: doctest.Example, got: str) -> None:
-        self.given[example.lineno] = got
+        self.given[example.lineno] = STACK.sub("\\1    ...\n", got)
 
     def report_unexpected_exception(
         self, out: object, test: doctest.DocTest, example: doctest.Example, exc_info: ExcInfo
     ) -> None:
-        last = "".join(traceback.format_exception_only(exc_info[1]))
-        self.given[example.lineno] = f"Traceback (most recent call last):\n    ...\n{last}"
+        given = "".join(traceback.format_exception(exc_info[1]))
+        self.given[example.lineno] = STACK.sub("\\1    ...\n", given)
 
 
 def refilled_python(snippet: Snippet, names: dict[str, object], page: Path) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,9 @@ VALUES: dict[str, Sequence[Any]] = {
     "v": (0, 1, 2),
     "s": ("a", "b", None),
     "f": (1.0, 2.0, float("nan"), -0.0),
+    "d": (Decimal("0.00"), Decimal("1.00"), Decimal("1.50"), None),
 }
-TYPES = {"k": "int64", "v": "int64", "s": "string", "f": "float64"}
+TYPES = {"k": "int64", "v": "int64", "s": "string", "f": "float64", "d": "decimal(6,2)"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,20 +202,15 @@ class Case:
             yield le, re, payload_identity(payload, names)
 
 
-def schema(**columns: str) -> Schema:
-    return Schema.of(columns or {name: TYPES[name] for name in ("k", "v")})
-
-
-def named(*names: str) -> Schema:
+def columns(*names: str) -> Schema:
+    """A schema of columns that random payloads know."""
     return Schema.of({name: TYPES[name] for name in names})
 
 
 def delta_of(rows: Sequence[Signed], schema: Schema, frontier: int) -> Delta:
     numbers = [np.array([row[n] for row in rows], np.int64) for n in range(4)]
-    columns = tuple(
-        pa.array([row[4][n] for row in rows], kind.arrow) for n, (_, kind) in enumerate(schema.columns)
-    )
-    return Delta(*numbers, columns, frontier)
+    arrays = [pa.array([row[4][n] for row in rows], kind.arrow) for n, (_, kind) in enumerate(schema.columns)]
+    return Delta(*numbers, tuple(arrays), frontier)
 
 
 def rows_of(delta: Delta, names: Sequence[str]) -> Counter[Event]:
@@ -291,7 +288,8 @@ def check_laws(case: Case, choices: Choices, shape: Shape | None = None) -> None
         elif choices.chance(20):
             run.kernel = restored(run.kernel, case)
     assert run.kernel.live_rows() == 0
-    assert not len(run.kernel.live_strings()) and not len(run.kernel.live_groups())
+    assert not len(run.kernel.live_strings())
+    assert not len(run.kernel.live_groups())
 
 
 def restored(kernel: Kernel, case: Case) -> Kernel:

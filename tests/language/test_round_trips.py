@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
+import streamproof
 from streamproof.errors import PlanError
 from streamproof.language import json, python, xml
+from streamproof.language.layout import render
 from streamproof.plan import nodes
 from streamproof.plan.nodes import Plan
-from streamproof.query import aggregates, expressions, stream
 from tests.language.plans import plans
 
 ROUNDS = settings(max_examples=150, deadline=None)
@@ -46,9 +48,9 @@ def test_xml_gives_the_plan_back_or_names_the_character_it_cannot_hold(plan: Pla
 
 
 def evaluated(text: str) -> Plan:
-    names: dict[str, Any] = {**vars(aggregates), **vars(expressions), **vars(stream)}
+    names: dict[str, Any] = {name: getattr(streamproof, name) for name in streamproof.__all__}
     names.update(Decimal=Decimal, date=date, datetime=datetime, UTC=UTC)
-    found: stream.Stream = eval(text, {**names})
+    found: streamproof.Stream = eval(text, names)
     return found.plan
 
 
@@ -62,12 +64,14 @@ def test_python_gives_the_plan_back(plan: Plan) -> None:
 @settings(max_examples=60, deadline=None)
 def test_the_layout_of_python_changes_nothing(plan: Plan, width: int) -> None:
     chain = python._chain(plan, None)
-    assert shown(evaluated(python.render(chain, width=width))) == shown(plan)
+    assert shown(evaluated(render(chain, width=width))) == shown(plan)
 
 
 def test_every_node_is_covered() -> None:
     """The generator makes every node there is."""
-    from hypothesis import find
+
+    def holds(kind: type[nodes.Node]) -> Callable[[Plan], bool]:
+        return lambda plan: any(isinstance(node, kind) for node in nodes.walk(plan))
 
     for kind in nodes.NODES:
-        find(plans, lambda plan, kind=kind: any(isinstance(node, kind) for node in nodes.walk(plan)))
+        find(plans, holds(kind))

@@ -128,7 +128,8 @@ class _Writer:
             case "extend":
                 return stream.extend(integer(-4, 4))
             case "alter":
-                return stream.alter_duration(pick((1, 3, 0, "re - le", "(re - le) * 2 - 3", "le % 3")))
+                lengths: tuple[int | str, ...] = (1, 3, 0, "re - le", "(re - le) * 2 - 3", "le % 3")
+                return stream.alter_duration(pick(lengths))
             case "point":
                 return stream.to_point()
             case "end":

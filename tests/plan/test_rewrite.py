@@ -246,6 +246,7 @@ STUCK = [
     S.extend(-2).where("v + 1 > 2"),
     S.without(R.select("k")).where("v + 1 > 2"),
     S.advance_time(every=1).where(V),
+    S.shift(1).where("le > 3").where("v + 1 > 2"),
     S.select("k", "v").full_outer(R, "l.k = r.k", select=BOTH).where("a > 1"),
     S.select("k", "v").join(R, "l.k = r.k", select=BOTH).where("c > 1"),
     S.select("k").group_apply("k", apply=lambda g: g.tumbling(5).aggregate(n=count())).where("k = 'a' or n > 1"),
@@ -316,6 +317,10 @@ PRUNED = [
     ),
     (S.tumbling(5).aggregate(n=first("v")), S.tumbling(5).aggregate(n=first("v"))),
     (S.distinct().tumbling(5).aggregate(n=count()), S.distinct().tumbling(5).aggregate(n=count())),
+    (
+        S.distinct().union(S).tumbling(5).aggregate(n=aggregates.max("v")),
+        S.distinct().select("v").union(S.select("v")).tumbling(5).aggregate(n=aggregates.max("v")),
+    ),
     (
         S.tumbling(5).top(1, by=desc("v")).select("k"),
         S.select("k", "v").tumbling(5).top(1, by=desc("v")).select("k"),

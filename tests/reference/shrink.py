@@ -5,10 +5,12 @@ Greedy: the first smaller case that still differs is taken, until none does or t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 from streamproof.events.event import Cti, Event, Insert
@@ -16,7 +18,7 @@ from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
-from streamproof.plan.expr import Apply, Call, Cast, Col, Expr, Lit, children
+from streamproof.plan.expr import Apply, Call, Cast, Col, Expr, Lit, children, literal
 from streamproof.plan.expr import Case as CaseExpr
 from streamproof.plan.limits import Limits
 from streamproof.plan.nodes import Node, Plan
@@ -54,7 +56,7 @@ def _holds(differs: Differs, case: Case) -> bool:
 
 def smaller_cases(case: Case) -> Iterator[Case]:
     """Cases one step smaller, the largest steps first."""
-    for plan in smaller_plans(case.plan):
+    for plan in chain(smaller_plans(case.plan), _everywhere(case.plan)):
         used = {name: case.streams[name] for name in nodes.sources(plan)}
         yield replace(case, plan=plan, streams=used)
     if case.horizon is not None:
@@ -156,6 +158,18 @@ def smaller_plans(plan: Plan) -> Iterator[Plan]:
     yield from _simpler_nodes(plan)
 
 
+def _everywhere(plan: Plan) -> Iterator[Plan]:
+    """A part that occurs more than once replaced by its input in all places: one alone may not be enough."""
+    counts = Counter(part for part in nodes.walk(plan) if part.inputs)
+    for part, count in counts.items():
+        for child in part.inputs if count > 1 else ():
+            yield _replaced(plan, part, child)
+
+
+def _replaced(plan: Plan, part: Node, child: Node) -> Plan:
+    return nodes.transform(plan, lambda node: child if node == part else node)
+
+
 def _instead(plan: Plan) -> Iterator[Plan]:
     if isinstance(plan, nodes.Let):
         yield nodes.transform(plan.body, lambda node: _bound(plan, node))
@@ -225,7 +239,9 @@ def _smaller_parts(value: Any) -> Iterator[Any]:
 
 
 def smaller_expressions(expr: Expr) -> Iterator[Expr]:
-    """The parts of an expression, and the expression with one part smaller."""
+    """A constant, the parts of the expression, and the expression with one part smaller."""
+    if not isinstance(expr, Lit | Col):
+        yield from (literal(True), literal(0))  # the check refuses the one of another type
     yield from children(expr)
     match expr:
         case Call(args=args) | Apply(args=args):

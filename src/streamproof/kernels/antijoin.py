@@ -14,8 +14,11 @@ its fragment that reaches the base began. So every left event has a cell ``since
 Then its fragments that can still change are ``[since, re)`` without the rights from the base on. All events with one
 key, start and payload share one ``since``, so a changed end finds it by them. A left event goes when ``re < base`` (one
 that ends at the base may still be extended, and its open fragment with it); a right one when ``re <= base``: all it
-covered is in ``since``, and if it is extended, its −row covers nothing after the base and is left out. A left event that
-lives forever thus keeps one number, however many rights come and go, and a fragment that heals is one row again.
+covered is in ``since``, and if it is extended, its −row covers nothing after the base and is left out. A left event
+that lives forever thus keeps one number, however many rights come and go, and a fragment that heals is one row again.
+
+Without a residual condition all events of a key meet the same covers. They are fetched once and united, so the cost is
+that of events and fragments, not of pairs.
 
 The base follows the frontiers whenever as many rows have come as there are, so small batches cost little.
 """
@@ -31,7 +34,16 @@ from streamproof.kernels.base import Context, State
 from streamproof.kernels.cancelling import without_cancelling
 from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta, concat
-from streamproof.kernels.fragments import Change, Spans, apart, difference, gaps
+from streamproof.kernels.fragments import (
+    Change,
+    Lifetimes,
+    Spans,
+    apart,
+    difference,
+    gaps,
+    gaps_by_key,
+    last_ends,
+)
 from streamproof.kernels.pairs import (
     SIDES,
     Keys,
@@ -43,9 +55,9 @@ from streamproof.kernels.pairs import (
     residual_of,
     split,
 )
-from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, gather
+from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, gather, pick, where
 from streamproof.kernels.sorting import order_by
-from streamproof.kernels.store import Store
+from streamproof.kernels.store import Found, Store
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.typing import Scope
@@ -109,9 +121,7 @@ class Uncovered:
         rest = delta.take(~able)  # nothing can match these: they stay whole
         names = [self._reader.names.index(name) for name in self._reader.stored]
         whole = Delta(rest.group, rest.le, rest.re, rest.w, tuple(rest.columns[n] for n in names))
-        return Fragments(
-            concat([output.delta, whole], frontier=BEGINNING), np.concatenate([output.start, rest.le])
-        )
+        return Fragments(concat([output.delta, whole], frontier=BEGINNING), np.concatenate([output.start, rest.le]))
 
     def _remember(self, rows: Cells) -> None:
         """Give rows their ``since``: that of the same event in the state, if it started before the base."""
@@ -124,10 +134,10 @@ class Uncovered:
 
     def _right(self, delta: Delta) -> Fragments:
         rows, _ = self.readers[1 - self.kept].read(delta)
-        rows = rows[rows[:, RE] > self.base]
-        start = np.maximum(rows[:, LE], self.base)
-        key, low, first, last = apart(rows, start, np.ascontiguousarray(rows[:, RE]))
-        touched = self.lefts.overlapping(key, first, last, low=low).rows
+        rows = where(rows, rows[:, RE] > self.base)
+        key, le, re = (np.ascontiguousarray(rows[:, n]) for n in (KEY, LE, RE))
+        keys, low, first, last = apart(key, np.maximum(le, self.base), re)
+        touched = in_order(self.lefts.overlapping(keys, first, last, low=low))
         old = self._gaps(touched)
         self.rights.put(rows)
         return self._fragments(touched, difference(old, self._gaps(touched)))
@@ -135,15 +145,25 @@ class Uncovered:
     def _gaps(self, lefts: Cells) -> Spans:
         """The fragments of left rows that reach the base or lie after it, by the rights that are there now."""
         key, le, re, since = (np.ascontiguousarray(lefts[:, n]) for n in (KEY, LE, RE, SINCE))
-        pairs = self._pairs(lefts, key, np.maximum(le, self.base), re)
-        row, cover = pairs.found.query, pairs.found
-        cover_le, cover_re = np.maximum(cover.le, self.base), cover.re
+        start = np.maximum(le, self.base)
+        if self._residual is None:
+            return gaps_by_key(Lifetimes(key, start, re), since, self._covers(key, start, re))
+        cover = self._pairs(lefts, key, start, re).found
+        row, cover_le, cover_re = cover.query, np.maximum(cover.le, self.base), cover.re
         if len(cover.parts) > 1:
             order = order_by(row, cover_le)
             row, cover_le, cover_re = row[order], cover_le[order], cover_re[order]
         return gaps(since, re, row, cover_le, cover_re)
 
+    def _covers(self, key: Ints, start: Ints, end: Ints) -> Lifetimes:
+        """Every right, once, that meets one of these intervals of its key, from the base on."""
+        keys, low, first, last = apart(key, start, end)
+        rows = in_order(self.rights.overlapping(keys, first, last, low=low))
+        found, le, re = (np.ascontiguousarray(rows[:, n]) for n in (KEY, LE, RE))
+        return Lifetimes(found, np.maximum(le, self.base), re)
+
     def _pairs(self, lefts: Cells, key: Ints, start: Ints, end: Ints) -> Pairs:
+        """Left rows and the rights that match them and meet an interval."""
         found = self.rights.overlapping(key, start, end)
         return Pairs(self.readers, self.kept, lefts, found).where(self._residual)
 
@@ -162,6 +182,10 @@ class Uncovered:
             self.rights.drop(frontier + 1)
         for store in (self.lefts, self.rights):
             store.tidy()
+        if self.keys.wants_collection():
+            self._collect()
+
+    def _collect(self) -> None:
         self.keys.collect(np.union1d(self.lefts.keys(), self.rights.keys()))
 
     def _move_base(self, base: int) -> None:
@@ -169,16 +193,23 @@ class Uncovered:
         rows = self.lefts.all_rows()
         early = np.flatnonzero(rows[:, LE] < base)
         lefts = rows[early]
-        start = np.maximum(lefts[:, LE], self.base)
-        pairs = self._pairs(lefts, np.ascontiguousarray(lefts[:, KEY]), start, np.full(len(lefts), base))
-        since = np.ascontiguousarray(lefts[:, SINCE])
+        key, since = np.ascontiguousarray(lefts[:, KEY]), np.ascontiguousarray(lefts[:, SINCE])
+        start, end = np.maximum(lefts[:, LE], self.base), np.full(len(lefts), base)
         # the stretch that reaches the base begins where the last cover before it ended
-        np.maximum.at(since, pairs.found.query, np.minimum(pairs.found.re, base))
-        rows[early, SINCE] = since
+        if self._residual is None:
+            rows[early, SINCE] = last_ends(key, since, base, self._covers(key, start, end))
+        else:
+            found = self._pairs(lefts, key, start, end).found
+            np.maximum.at(since, found.query, np.minimum(found.re, base))
+            rows[early, SINCE] = since
         self.base = base
 
-    def snapshot(self) -> State:
+    def _tidy(self) -> None:
         self.settle()
+        self._collect()
+
+    def snapshot(self) -> State:
+        self._tidy()
         return {
             **self.keys.snapshot(),
             "lefts": self.lefts.all_rows(),
@@ -195,7 +226,7 @@ class Uncovered:
         self.base = number(state, "base")
 
     def live_strings(self) -> Ints:
-        self.settle()
+        self._tidy()
         lefts = self._reader.layout.string_codes(self.lefts.all_rows()[:, PAYLOAD:SINCE])
         other = self.readers[1 - self.kept].layout
         return np.concatenate(
@@ -203,12 +234,20 @@ class Uncovered:
         )
 
     def live_groups(self) -> Ints:
-        self.settle()
+        self._tidy()
         return self.keys.live_groups()
 
     def live_rows(self) -> int:
         self.settle()
         return len(self.lefts) + len(self.rights)
+
+
+def in_order(found: Found) -> Cells:
+    """The rows found, in the order of keys and starts; within one run they are."""
+    rows = found.rows
+    if len(found.parts) == 1:
+        return rows
+    return pick(rows, order_by(np.ascontiguousarray(rows[:, KEY]), np.ascontiguousarray(rows[:, LE])))
 
 
 class AntiJoinKernel:

@@ -1,7 +1,7 @@
 """Payloads as int64 cells: the one shape in which kernels hold, compare, hash and sort them.
 
-Every column takes one cell (a decimal two), and a last cell holds the null bits. Floats are stored canonically (one NaN,
-no −0.0), strings as numbers that `Strings` hands out, so two payloads are equal exactly when their cells are.
+Every column takes one cell (a decimal two), and a last cell holds the null bits. Floats are stored canonically (one
+NaN, no −0.0), strings as numbers that `Strings` hands out, so two payloads are equal exactly when their cells are.
 
 >>> from streamproof.events.schema import Schema
 >>> layout, strings = Layout.of(Schema.of({"k": "string", "v": "float64"})), Strings()
@@ -163,7 +163,7 @@ class Layout:
         return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
     def order_keys(self, cells: Cells, strings: Strings) -> list[npt.NDArray[np.generic]]:
-        """Arrays that sort as the payload does, column by column: nulls last, NaN above numbers, strings by code point."""
+        """Arrays that sort as the payload does, by column: nulls last, NaN above numbers, strings by code point."""
         keys: list[npt.NDArray[np.generic]] = []
         for n, (kind, cell) in enumerate(self.columns):
             keys.append(self.nulls(cells, n))
@@ -209,9 +209,7 @@ def float_bits(values: npt.NDArray[np.float64]) -> Ints:
     return np.where(np.isnan(values), NAN_BITS, bits)
 
 
-def _decode(
-    kind: Type, values: Ints, high: Ints | None, mask: npt.NDArray[np.bool_], strings: Strings
-) -> pa.Array:
+def _decode(kind: Type, values: Ints, high: Ints | None, mask: npt.NDArray[np.bool_], strings: Strings) -> pa.Array:
     """The values of a column; ``high`` is the other half of decimals."""
     nulls = mask if mask.any() else None
     match kind.kind:

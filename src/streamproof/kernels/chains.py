@@ -12,6 +12,7 @@ goes on with the lifetime that ends first. Chains left over are done, lifetimes 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from streamproof.events.time import FOREVER
@@ -41,7 +42,7 @@ def _rows(events: Cells, starts: Ints, cells: Cells) -> Cells:
     return ordered(key, np.ascontiguousarray(starts), re, np.ones(len(key), np.int64), np.ascontiguousarray(cells))
 
 
-def _linked(rows: Cells, known: Cells, base: int) -> tuple[Cells, Ints, "np.ndarray[tuple[int], np.dtype[np.bool_]]"]:
+def _linked(rows: Cells, known: Cells, base: int) -> tuple[Cells, Ints, npt.NDArray[np.bool_]]:
     """Each lifetime by itself, where its chain began, and whether the chain goes on after it."""
     events, begun = (np.repeat(part, np.maximum(part[:, W], 0), axis=0) for part in (rows, known))
     by_end = order_by(np.ascontiguousarray(events[:, KEY]), np.ascontiguousarray(events[:, RE]))
@@ -83,7 +84,7 @@ def _continue_known(events, first, last, begun, at, began):  # type: ignore[no-u
 
 @njit(cache=True)
 def _continue_ended(events, first, last, by_end, at, began, goes_on):  # type: ignore[no-untyped-def]
-    """Lifetimes with one start, in the order of their ends, continue chains that end there, the earliest begun first."""
+    """Lifetimes with one start, in the order of their ends, continue chains that end there, the earliest first."""
     key, t = events[first, KEY], events[first, LE]
     while at < len(by_end) and (
         events[by_end[at], KEY] < key or (events[by_end[at], KEY] == key and events[by_end[at], RE] < t)

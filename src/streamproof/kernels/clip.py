@@ -30,7 +30,7 @@ from streamproof.kernels.pairs import (
     residual_of,
     split,
 )
-from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, gather
+from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, gather, where
 from streamproof.kernels.store import Store
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
@@ -91,9 +91,9 @@ class ClipKernel:
     def _right(self, delta: Delta) -> Delta:
         points = Delta(delta.group, delta.le, delta.le + 1, delta.w, delta.columns)
         rows, _ = self.readers[1].read(points)
-        rows = rows[rows[:, LE] >= self.base]
+        rows = where(rows, rows[:, LE] >= self.base)
         start = np.ascontiguousarray(rows[:, LE])
-        key, low, first, last = apart(rows, start, start)
+        key, low, first, last = apart(np.ascontiguousarray(rows[:, KEY]), start, start)
         touched = self.lefts.overlapping(key, first, last, low=low).rows
         ends = np.ascontiguousarray(touched[:, RE])
         old = self._ends(touched, ends)
@@ -128,15 +128,23 @@ class ClipKernel:
             self.lefts.drop(frontier if frontier < FOREVER else FOREVER + 1)  # at ∞ nothing can change any more
             rows = self.lefts.all_rows()
             limit = np.minimum(rows[:, RE], frontier)
-            self.lefts.replace(rows[self._ends(rows, limit) >= limit])
+            self.lefts.replace(where(rows, self._ends(rows, limit) >= limit))
             self.base = frontier
             self.starts.drop(frontier + 1)  # a point ends one tick after its start
         for store in (self.lefts, self.starts):
             store.tidy()
+        if self.keys.wants_collection():
+            self._collect()
+
+    def _collect(self) -> None:
         self.keys.collect(np.union1d(self.lefts.keys(), self.starts.keys()))
 
-    def snapshot(self) -> State:
+    def _tidy(self) -> None:
         self._settle()
+        self._collect()
+
+    def snapshot(self) -> State:
+        self._tidy()
         return {
             **self.keys.snapshot(),
             "lefts": self.lefts.all_rows(),
@@ -153,7 +161,7 @@ class ClipKernel:
         self.base = number(state, "base")
 
     def live_strings(self) -> Ints:
-        self._settle()
+        self._tidy()
         parts = [
             reader.layout.string_codes(store.all_rows()[:, PAYLOAD:])
             for reader, store in zip(self.readers, (self.lefts, self.starts), strict=True)
@@ -161,7 +169,7 @@ class ClipKernel:
         return np.concatenate([self.keys.live_strings(), *parts])
 
     def live_groups(self) -> Ints:
-        self._settle()
+        self._tidy()
         return self.keys.live_groups()
 
     def live_rows(self) -> int:

@@ -12,8 +12,16 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from streamproof.kernels.cells import Cells, Ints
-from streamproof.kernels.runs import KEY, LEAST
+from streamproof.kernels.cells import Ints
+from streamproof.kernels.runs import LEAST
+
+
+class Lifetimes(NamedTuple):
+    """Lifetimes by key."""
+
+    key: Ints
+    le: Ints
+    re: Ints
 
 
 class Spans(NamedTuple):
@@ -34,8 +42,22 @@ class Change(NamedTuple):
 
 
 def gaps(start: Ints, end: Ints, row: Ints, le: Ints, re: Ints) -> Spans:
-    """What is left of ``[start, end)`` of each row by the covers ``[le, re)``, which come in the order of rows, then le."""
+    """What is left of ``[start, end)`` of each row by the covers ``[le, re)``, which come by row, then le."""
     return Spans(*_gaps(start, end, row, le, re))
+
+
+def gaps_by_key(lefts: Lifetimes, since: Ints, covers: Lifetimes) -> Spans:
+    """What is left of ``[since, end)`` of each row by all covers of its key.
+
+    Rows and covers come in the order of keys, then starts; the start of a row is where covers begin to matter.
+    """
+    return Spans(*_gaps_by_key(*lefts, since, *_united(*covers)))
+
+
+def last_ends(key: Ints, since: Ints, limit: int, covers: Lifetimes) -> Ints:
+    """``since``, or the latest end of a cover of the key if that is later; ends after the limit count as the limit."""
+    later: Ints = _last_ends(key, since, limit, covers.key, covers.re)
+    return later
 
 
 def difference(old: Spans, new: Spans) -> Change:
@@ -43,15 +65,15 @@ def difference(old: Spans, new: Spans) -> Change:
     return Change(*_difference(*old, *new))
 
 
-def apart(rows: Cells, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+def apart(key: Ints, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     """Intervals, in the order of keys and starts, united to stretches that do not meet.
 
     Gives key, low, start and end of each stretch, where low is the end of the key's stretch before. A lifetime that
     meets several stretches and starts before the end of the first is found by the first alone, if others ask for
     ``le >= low``: so a search by stretches finds each event once.
     """
-    key, low, first, last = _apart(np.ascontiguousarray(rows[:, KEY]), start, end)
-    return key, low, first, last
+    keys, low, first, last = _apart(key, start, end)
+    return keys, low, first, last
 
 
 @njit(cache=True)
@@ -71,6 +93,66 @@ def _gaps(start, end, row, le, re):  # type: ignore[no-untyped-def]
             out_row[size], out_le[size], out_re[size] = n, free, end[n]
             size += 1
     return out_row[:size], out_le[:size], out_re[:size]
+
+
+@njit(cache=True)
+def _united(key, le, re):  # type: ignore[no-untyped-def]
+    """Lifetimes of each key that overlap or touch become one; they come in order."""
+    keys, starts, ends = np.empty_like(key), np.empty_like(le), np.empty_like(re)
+    size = 0
+    for n in range(len(key)):
+        if size > 0 and keys[size - 1] == key[n] and le[n] <= ends[size - 1]:
+            ends[size - 1] = max(ends[size - 1], re[n])
+            continue
+        keys[size], starts[size], ends[size] = key[n], le[n], re[n]
+        size += 1
+    return keys[:size], starts[:size], ends[:size]
+
+
+@njit(cache=True)
+def _gaps_by_key(key, start, end, since, cover_key, cover_le, cover_re):  # type: ignore[no-untyped-def]
+    """Two passes: count the gaps, then write them."""
+    nowhere = np.empty(0, np.int64)
+    size = _write_gaps(key, start, end, since, cover_key, cover_le, cover_re, nowhere, nowhere, nowhere)
+    row, le, re = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    _write_gaps(key, start, end, since, cover_key, cover_le, cover_re, row, le, re)
+    return row, le, re
+
+
+@njit(cache=True)
+def _write_gaps(key, start, end, since, cover_key, cover_le, cover_re, row, le, re):  # type: ignore[no-untyped-def]
+    size = first = 0
+    for n in range(len(key)):
+        while first < len(cover_key) and (
+            cover_key[first] < key[n] or (cover_key[first] == key[n] and cover_re[first] <= start[n])
+        ):
+            first += 1
+        at, free = first, since[n]
+        while free < end[n]:
+            covered = at < len(cover_key) and cover_key[at] == key[n] and cover_le[at] < end[n]
+            until = cover_le[at] if covered else end[n]
+            if until > free:
+                if size < len(row):
+                    row[size], le[size], re[size] = n, free, until
+                size += 1
+            free = max(free, cover_re[at]) if covered else end[n]
+            at += 1
+    return size
+
+
+@njit(cache=True)
+def _last_ends(key, since, limit, cover_key, cover_re):  # type: ignore[no-untyped-def]
+    out = np.empty_like(since)
+    first, latest = 0, LEAST
+    for n in range(len(key)):
+        if n == 0 or key[n] != key[n - 1]:
+            latest = LEAST
+            while first < len(cover_key) and cover_key[first] <= key[n]:
+                if cover_key[first] == key[n]:
+                    latest = max(latest, min(cover_re[first], limit))
+                first += 1
+        out[n] = max(since[n], latest)
+    return out
 
 
 @njit(cache=True)

@@ -39,9 +39,7 @@ class Interner:
         codes = np.empty(len(rows), np.int64)
         done = 0
         while True:
-            done, self._spare = _intern(
-                rows, done, codes, self._table, self._rows, self._used, self._free, self._spare
-            )
+            done, self._spare = _intern(rows, done, codes, self._table, self._rows, self._used, self._free, self._spare)
             if done == len(rows):
                 return codes
             self._grow()  # numbers ran out: twice the room, and go on where we stopped

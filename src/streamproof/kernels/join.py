@@ -44,16 +44,15 @@ class JoinKernel:
 
     def __init__(self, typed: Typed, context: Context) -> None:
         node = typed.node
-        assert isinstance(node, nodes.Join) and node.select is not None
+        assert isinstance(node, nodes.Join)
+        assert node.select is not None, "a typed plan names all columns"
         schemas = typed.inputs[0].schema, typed.inputs[1].schema
         scope = Scope.two(*schemas, registry=context.registry)
         condition = split(node.on, scope)
         exprs = [expr for _, expr in node.select]
         self.keys = Keys([pair.type for pair in condition.equalities], context)
         left, right = (
-            SideReader(
-                side, schema, names_read([*exprs, condition.residual], side), condition, scope, self.keys
-            )
+            SideReader(side, schema, names_read([*exprs, condition.residual], side), condition, scope, self.keys)
             for side, schema in zip(SIDES, schemas, strict=True)
         )
         self.readers = left, right
@@ -67,12 +66,16 @@ class JoinKernel:
         self._context = context
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
+        return without_cancelling(self.change(port, delta), self._output, self._context.strings)
+
+    def change(self, port: int, delta: Delta) -> Delta:
+        """The change of the output; some of its rows may cancel."""
         rows, _ = self.readers[port].read(delta)
         pairs = Pairs(self.readers, port, rows, self._meet(port, rows)).where(self._residual)
         output = self._result(pairs)
         self.stores[port].put(rows)
         self._advance(port, delta.frontier)
-        return without_cancelling(output, self._output, self._context.strings).at(min(self.frontiers))
+        return output.at(min(self.frontiers))
 
     def _meet(self, port: int, rows: Cells) -> Found:
         """Which stored events of the other side the rows meet."""

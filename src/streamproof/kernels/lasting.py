@@ -18,6 +18,9 @@ its beginning; its end moves from one place at or after c to another.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple
+
 import numpy as np
 
 from streamproof.events.time import BEGINNING, FOREVER
@@ -31,8 +34,17 @@ from streamproof.kernels.store import Store
 from streamproof.plan.check import Typed
 
 
+class Definition(NamedTuple):
+    """What each of them means."""
+
+    output: Callable[[Cells, Cells, int], Cells]  # from rows of some keys, their origins and the base
+    origins: Callable[[Cells, Cells, int, int], Cells]  # the same with the new base: what to remember
+
+
 class _LastingKernel:
-    """What the three have in common. ``_output`` gives the rows of some keys, ``_origins`` what to remember of all."""
+    """What the three have in common; they differ in their definition."""
+
+    definition: ClassVar[Definition]
 
     def __init__(self, typed: Typed, context: Context) -> None:
         self.keys = Keys([kind for _, kind in typed.schema], context)
@@ -40,12 +52,6 @@ class _LastingKernel:
         self.origins = Store(1)  # where what reaches the base began, by key (and start)
         self.base = BEGINNING  # starts before it are settled
         self.frontier = BEGINNING
-
-    def _output(self, rows: Cells, origins: Cells) -> Cells:
-        raise NotImplementedError
-
-    def _origins(self, rows: Cells, origins: Cells, base: int) -> Cells:
-        raise NotImplementedError
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
         output = self._change(self._read(delta))
@@ -64,7 +70,7 @@ class _LastingKernel:
         old, origins = self.live.of_keys(touched), self.origins.of_keys(touched)
         new = merged(old, rows, before=BEGINNING)
         self.live.put(rows)
-        before, after = self._output(old, origins), self._output(new, origins)
+        before, after = (self.definition.output(rows, origins, self.base) for rows in (old, new))
         before[:, W] *= -1
         change = merged(before, after, before=BEGINNING)
         key, le, re, w = (np.ascontiguousarray(change[:, n]) for n in (KEY, LE, RE, W))
@@ -73,15 +79,23 @@ class _LastingKernel:
     def _settle(self) -> None:
         """Move the base up to the frontier, and forget what lies before it."""
         if self.frontier > self.base:
-            origins = self._origins(self.live.all_rows(), self.origins.all_rows(), self.frontier)
+            origins = self.definition.origins(self.live.all_rows(), self.origins.all_rows(), self.base, self.frontier)
             self.live.drop(self.frontier if self.frontier < FOREVER else FOREVER + 1)  # at ∞ all is settled
             self.origins.replace(origins if self.frontier < FOREVER else origins[:0])
             self.base = self.frontier
         self.live.tidy()
+        if self.keys.wants_collection():
+            self._collect()
+
+    def _collect(self) -> None:
         self.keys.collect(self.live.keys())
 
-    def snapshot(self) -> State:
+    def _tidy(self) -> None:
         self._settle()
+        self._collect()
+
+    def snapshot(self) -> State:
+        self._tidy()
         return {
             **self.keys.snapshot(),
             "live": self.live.all_rows(),
@@ -97,11 +111,11 @@ class _LastingKernel:
         self.frontier, self.base = number(state, "frontier"), number(state, "base")
 
     def live_strings(self) -> Ints:
-        self._settle()
+        self._tidy()
         return self.keys.live_strings()
 
     def live_groups(self) -> Ints:
-        self._settle()
+        self._tidy()
         return self.keys.live_groups()
 
     def live_rows(self) -> int:
@@ -112,28 +126,16 @@ class _LastingKernel:
 class CoalesceKernel(_LastingKernel):
     """Overlapping or touching lifetimes of equal payload merge: the maximal runs with at least one event."""
 
-    def _output(self, rows: Cells, origins: Cells) -> Cells:
-        return covers.runs(rows, origins, self.base)
-
-    def _origins(self, rows: Cells, origins: Cells, base: int) -> Cells:
-        return covers.run_origins(rows, origins, self.base, base)
+    definition = Definition(covers.runs, covers.run_origins)
 
 
 class DistinctKernel(_LastingKernel):
     """Per payload each snapshot with at least one event, once."""
 
-    def _output(self, rows: Cells, origins: Cells) -> Cells:
-        return covers.snapshots(rows, origins, self.base)
-
-    def _origins(self, rows: Cells, origins: Cells, base: int) -> Cells:
-        return covers.last_boundaries(rows, origins, self.base, base)
+    definition = Definition(covers.snapshots, covers.last_boundaries)
 
 
 class StitchKernel(_LastingKernel):
     """Touching lifetimes of equal payload become one; where several could go on, the earliest begun does."""
 
-    def _output(self, rows: Cells, origins: Cells) -> Cells:
-        return chains.stitched(rows, origins, self.base)
-
-    def _origins(self, rows: Cells, origins: Cells, base: int) -> Cells:
-        return chains.origins(rows, origins, self.base, base)
+    definition = Definition(chains.stitched, chains.origins)

@@ -24,13 +24,12 @@ class OuterJoinKernel:
 
     def __init__(self, typed: Typed, context: Context) -> None:
         node = typed.node
-        assert isinstance(node, nodes.LeftOuter | nodes.FullOuter) and node.select is not None
+        assert isinstance(node, nodes.LeftOuter | nodes.FullOuter)
+        assert node.select is not None, "a typed plan names all columns"
         exprs = [expr for _, expr in node.select]
         kept = (0, 1) if isinstance(node, nodes.FullOuter) else (0,)
         self._joined = JoinKernel(typed, context)
-        self._alone = [
-            Uncovered(typed, context, kept=side, needed=names_read(exprs, SIDES[side])) for side in kept
-        ]
+        self._alone = [Uncovered(typed, context, kept=side, needed=names_read(exprs, SIDES[side])) for side in kept]
         self._schemas = typed.inputs[0].schema, typed.inputs[1].schema
         scope = Scope.two(*self._schemas, registry=context.registry)
         self._select = [compile_expression(expr, scope) for expr in exprs]
@@ -38,7 +37,7 @@ class OuterJoinKernel:
         self._context = context
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
-        both = self._joined.on_batch(port, delta)
+        both = self._joined.change(port, delta)
         alone = [self._with_nulls(part, part.on_batch(port, delta)) for part in self._alone]
         change = concat([both, *alone], frontier=both.frontier)
         return without_cancelling(change, self._output, self._context.strings)

@@ -40,7 +40,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """``l.expr = r.expr``, both brought to one type. ``nulls_match`` is the difference between = and is not distinct."""
+    """``l.expr = r.expr``, both brought to one type; ``nulls_match`` if it is written as is not distinct from."""
 
     left: Expr
     right: Expr
@@ -190,8 +190,8 @@ class SideReader:
             values, payload = ([column.filter(chosen) for column in part] for part in (values, payload))
             delta = delta.take(able)
         key = self.keys.number(delta.group, cells_of(self.keys.layout, values, len(delta), self.keys.context))
-        cells = cells_of(self.layout, payload, len(delta), self.keys.context, spare=spare)
-        return ordered(key, delta.le, delta.re, delta.w, cells), able
+        cells = cells_of(self.layout, payload, len(delta), self.keys.context)
+        return ordered(key, delta.le, delta.re, delta.w, cells, spare=spare), able
 
     def _columns(self, delta: Delta) -> Columns:
         named = {Col(name, self.side): column for name, column in zip(self.names, delta.columns, strict=True)}
@@ -219,12 +219,9 @@ class SideReader:
         return tuple(self.column(name, lambda cell: gather(rows, at, cell)) for name in self.stored)
 
 
-def cells_of(
-    layout: Layout, columns: Sequence[pa.Array], rows: int, context: Context, *, spare: int = 0
-) -> Cells:
-    """The cells of columns, of which there may be none, with some more at the end that are 0."""
-    cells = layout.encode(columns, context.strings) if columns else np.zeros((rows, layout.width), np.int64)
-    return np.column_stack([cells, np.zeros((rows, spare), np.int64)]) if spare else cells
+def cells_of(layout: Layout, columns: Sequence[pa.Array], rows: int, context: Context) -> Cells:
+    """The cells of columns, of which there may be none."""
+    return layout.encode(columns, context.strings) if columns else np.zeros((rows, layout.width), np.int64)
 
 
 # --- pairs ------------------------------------------------------------------------------------------------------------

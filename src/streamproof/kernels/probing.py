@@ -34,10 +34,23 @@ def seek(rows, low, key, le):  # type: ignore[no-untyped-def]
 def probe(rows, by_16, by_256, by_4096, key, low, start, end, before):  # type: ignore[no-untyped-def]
     """Pairs of a query and a row with its key, ``low <= le < end``, ``re > start`` and ``re >= before``.
 
-    Queries in the order of their keys are fast: the search for a key goes on where the last one ended.
+    Queries in the order of their keys and starts are fast: each search goes on where the last one ended.
     """
-    queries = np.empty(2 * len(key) + 16, np.int64)
-    found = np.empty(2 * len(key) + 16, np.int64)
+    room = 2 * len(key) + 1024
+    queries, found = np.empty(room, np.int64), np.empty(room, np.int64)
+    tops = by_16, by_256, by_4096
+    size = _write_pairs(rows, tops, key, low, start, end, before, queries, found)
+    if size > room:
+        queries, found = np.empty(size, np.int64), np.empty(size, np.int64)
+        _write_pairs(rows, tops, key, low, start, end, before, queries, found)
+    return queries[:size], found[:size]
+
+
+@njit(cache=True)
+def _write_pairs(rows, tops, key, low, start, end, before, queries, found):  # type: ignore[no-untyped-def]
+    """Write as many pairs as there is room for; gives how many there are."""
+    by_16, by_256, by_4096 = tops
+    room = len(found)
     size = segment = past = 0
     for q in range(len(key)):
         if q > 0 and key[q] < key[q - 1]:
@@ -58,14 +71,12 @@ def probe(rows, by_16, by_256, by_4096, key, low, start, end, before):  # type: 
                     at += 16
                 continue
             if rows[at, RE] > after and rows[at, W] != 0:
-                if size == len(found):
-                    queries = np.concatenate((queries, np.empty_like(queries)))
-                    found = np.concatenate((found, np.empty_like(found)))
-                queries[size] = q
-                found[size] = at
+                if size < room:
+                    queries[size] = q
+                    found[size] = at
                 size += 1
             at += 1
-    return queries[:size], found[:size]
+    return size
 
 
 @njit(cache=True)
@@ -108,15 +119,20 @@ def same_start(rows, wanted, depth, answers, offset):  # type: ignore[no-untyped
 @njit(cache=True)
 def key_rows(rows, keys, before):  # type: ignore[no-untyped-def]
     """The positions of all rows of some keys, which come in order; the ended ones excepted."""
-    found = np.empty(len(keys) + 16, np.int64)
+    found = np.empty(_write_key_rows(rows, keys, before, np.empty(0, np.int64)), np.int64)
+    _write_key_rows(rows, keys, before, found)
+    return found
+
+
+@njit(cache=True)
+def _write_key_rows(rows, keys, before, found):  # type: ignore[no-untyped-def]
     size = at = 0
     for key in keys:
         at = seek(rows, at, key, LEAST)
         while at < len(rows) and rows[at, KEY] == key:
             if rows[at, W] != 0 and rows[at, RE] >= before:
-                if size == len(found):
-                    found = np.concatenate((found, np.empty_like(found)))
-                found[size] = at
+                if size < len(found):
+                    found[size] = at
                 size += 1
             at += 1
-    return found[:size]
+    return size

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from streamproof.kernels.cells import Cells, Ints
@@ -32,19 +33,36 @@ def ints(*values: int) -> Ints:
     return np.array(values, np.int64)
 
 
-def ordered(key: Ints, le: Ints, re: Ints, w: Ints, cells: Cells) -> Cells:
-    """Signed events as the rows of a run: equal ones merge, and those that cancel vanish."""
+def ordered(key: Ints, le: Ints, re: Ints, w: Ints, cells: Cells, *, spare: int = 0) -> Cells:
+    """Signed events as the rows of a run: equal ones merge, and those that cancel vanish.
+
+    ``spare`` cells after the payload are 0.
+    """
     if not len(key):
-        return np.empty((0, PAYLOAD + cells.shape[1]), np.int64)
-    rows = _arranged(order_by(key, le), key, le, re, w, cells)
+        return np.empty((0, PAYLOAD + cells.shape[1] + spare), np.int64)
+    rows = _arranged(order_by(key, le), key, le, re, w, cells, spare)
     return rows[: _settle(rows)]
 
 
 def merged(first: Cells, second: Cells, *, before: int) -> Cells:
     """Two runs as one, without the events that ended before an instant."""
+    if not len(first) or not len(second):
+        return lasting(second if not len(first) else first, before=before)
     rows, size = _merged(first, second, before)
     kept: Cells = rows[:size]
     return kept if 2 * size > len(rows) else kept.copy()  # a small rest must not hold on to a large matrix
+
+
+def lasting(rows: Cells, *, before: int) -> Cells:
+    """A copy of a run without the events that ended before an instant."""
+    return where(rows, (rows[:, RE] >= before) & (rows[:, W] != 0), copy=True)
+
+
+def where(rows: Cells, mask: npt.NDArray[np.bool_], *, copy: bool = False) -> Cells:
+    """The rows that a mask keeps; the rows themselves if it keeps all."""
+    if mask.all():
+        return rows.copy() if copy else rows
+    return pick(rows, np.flatnonzero(mask))
 
 
 class Run(NamedTuple):
@@ -103,9 +121,9 @@ def compare_all(a, i, b, j):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _arranged(order, key, le, re, w, cells):  # type: ignore[no-untyped-def]
+def _arranged(order, key, le, re, w, cells, spare):  # type: ignore[no-untyped-def]
     width = cells.shape[1]
-    rows = np.empty((len(order), PAYLOAD + width), np.int64)
+    rows = np.empty((len(order), PAYLOAD + width + spare), np.int64)
     for n in range(len(order)):
         at = order[n]
         rows[n, KEY] = key[at]
@@ -114,6 +132,8 @@ def _arranged(order, key, le, re, w, cells):  # type: ignore[no-untyped-def]
         rows[n, W] = w[at]
         for c in range(width):
             rows[n, PAYLOAD + c] = cells[at, c]
+        for c in range(spare):
+            rows[n, PAYLOAD + width + c] = 0
     return rows
 
 

@@ -4,9 +4,9 @@ Only starts matter, so events are stored as points, and one whose end changes ca
 concerns its keys only: the ends of their events are computed before and after, and the difference goes out.
 
 Up to the frontier c starts are settled, and so is which of them make a session. A session that ends at or before c is
-over: its last start plus ``timeout`` (or its first plus ``max``) is at most c, and a start at exactly that instant begins
-a new one. Its events go. The end of an open session lies after c, before a change and after it: with a start at or
-after c among its members it ends after that start; without one, it would have taken in the start that was there. So
+over: its last start plus ``timeout`` (or its first plus ``max``) is at most c, and a start at exactly that instant
+begins a new one. Its events go. A session that a change prolongs or cuts short ends after c both before and after the
+change: in one of the two it has a start x at or after c and ends after x, and in the other it would have taken x in. So
 changes concern history from c on.
 """
 
@@ -34,7 +34,8 @@ class SessionKernel:
 
     def __init__(self, typed: Typed, context: Context) -> None:
         node = typed.node
-        assert isinstance(node, nodes.Session) and isinstance(node.timeout, int)
+        assert isinstance(node, nodes.Session)
+        assert isinstance(node.timeout, int), "a typed plan holds ticks"
         assert node.max is None or isinstance(node.max, int)
         names = typed.schema.names
         self.timeout, self.max = node.timeout, node.max or NO_MAX
@@ -63,9 +64,7 @@ class SessionKernel:
         new = merged(old, rows, before=BEGINNING)
         self.events.put(rows)
         changes = _changes(old, self._ends(old), new, self._ends(new))
-        parts = [
-            self._delta(pick(rows, at), end, w) for rows, (at, end, w) in zip((old, new), changes, strict=True)
-        ]
+        parts = [self._delta(pick(rows, at), end, w) for rows, (at, end, w) in zip((old, new), changes, strict=True)]
         return concat(parts, frontier=BEGINNING)
 
     def _ends(self, rows: Cells) -> Ints:

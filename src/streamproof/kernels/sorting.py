@@ -23,7 +23,11 @@ def order_by(first: Ints, second: Ints) -> Ints:
     low_second, bits_second = _range(second)
     bits_index = (len(first) - 1).bit_length()
     if bits_first + bits_second + bits_index > PACKED:
-        return np.lexsort((second, first))
+        if max(bits_first, bits_second) + bits_index > PACKED:
+            return np.lexsort((second, first))
+        nothing = np.zeros_like(first)
+        later = order_by(nothing, second)  # stable orders one after the other: the last one decides
+        return later[order_by(nothing, first[later])]
     packed = _pack(first, second, low_first, low_second, bits_second, bits_index)
     packed = _radix(packed, np.empty_like(packed), bits_index, bits_index + bits_first + bits_second)
     return packed & ((1 << bits_index) - 1)

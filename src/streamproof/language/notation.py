@@ -115,7 +115,8 @@ def _read_field(kind: type[Node], field: Field[Any], value: Any, path: str, dept
     try:
         return codec.read(value)
     except StreamproofError as error:
-        raise error.located(path) from None
+        error.at = path if error.at is None else f"{path}: {error.at}"
+        raise
     except (TypeError, ValueError, AttributeError, KeyError) as error:
         raise PlanError(f"cannot read {value!r} here: {error}", at=path) from None
 
@@ -151,13 +152,13 @@ def _key(field: str) -> str:
     return {"input": "in", "body": "in", "as_": "as"}.get(field, field)
 
 
-def _list(value: Any, path: str) -> list[Any]:
+def _list(value: Any, path: str | None = None) -> list[Any]:
     if not isinstance(value, list):
         raise PlanError(f"expected a list, got {value!r}", at=path)
     return value
 
 
-def _object(value: Any, path: str) -> Mapping[str, Any]:
+def _object(value: Any, path: str | None = None) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise PlanError(f"expected an object, got {value!r}", at=path)
     return value
@@ -173,7 +174,7 @@ def _read_expr(value: Any) -> Expr:
 
 
 def _read_named(value: Any) -> tuple[tuple[str, Expr], ...]:
-    return tuple((name, _read_expr(expr)) for name, expr in _object(value, "").items())
+    return tuple((name, _read_expr(expr)) for name, expr in _object(value).items())
 
 
 def _write_named(value: Any) -> dict[str, str]:
@@ -181,7 +182,7 @@ def _write_named(value: Any) -> dict[str, str]:
 
 
 def _read_window(value: Any) -> Window:
-    data = dict(_object(value, "window"))
+    data = dict(_object(value))
     word = data.pop("type", None)
     if word not in WINDOWS:
         raise PlanError(f"unknown window type {word!r}", fix=did_you_mean(str(word), WINDOWS))
@@ -207,7 +208,7 @@ def _write_window(window: Any) -> Data:
 
 
 def _read_aggs(value: Any) -> tuple[tuple[str, Aggregate], ...]:
-    return tuple((name, _read_aggregate(parts)) for name, parts in _object(value, "aggs").items())
+    return tuple((name, _read_aggregate(parts)) for name, parts in _object(value).items())
 
 
 def _read_aggregate(parts: Any) -> Aggregate:
@@ -224,7 +225,7 @@ def _write_aggs(aggs: Any) -> Data:
 
 
 def _read_by(value: Any) -> tuple[tuple[Expr, str], ...]:
-    pairs = [[part, "asc"] if isinstance(part, str) else part for part in _list(value, "by")]
+    pairs = [[part, "asc"] if isinstance(part, str) else part for part in _list(value)]
     return tuple((_read_expr(expr), str(direction).lower()) for expr, direction in pairs)
 
 
@@ -233,7 +234,7 @@ def _write_by(value: Any) -> list[list[str]]:
 
 
 def _read_names(value: Any) -> tuple[str, ...]:
-    names = [value] if isinstance(value, str) else _list(value, "")
+    names = [value] if isinstance(value, str) else _list(value)
     return tuple(_read_word(name) for name in names)
 
 
@@ -256,7 +257,7 @@ def _read_flag(value: Any) -> bool:
 
 
 def _read_params(value: Any) -> tuple[tuple[str, Value], ...]:
-    return tuple((name, read_value(part)) for name, part in _object(value, "params").items())
+    return tuple((name, read_value(part)) for name, part in _object(value).items())
 
 
 def _write_params(params: Any) -> Data:

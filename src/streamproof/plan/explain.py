@@ -59,14 +59,14 @@ def _branch(role: str, plan: Plan, typed: Typed | None, bound: dict[str, Typed |
             return _let(role, plan, typed, bound)
         case nodes.Ref(name):
             bound[name] = bound.get(name) or typed
+            return _Branch(role, plan, typed)
         case nodes.GroupApply():
             source, applied = (None, None) if typed is None else typed.inputs
             inside: dict[str, Typed | None] = {}
             children = (_branch("in", plan.input, source, bound), _branch("apply", plan.apply, applied, inside))
             return _Branch(role, plan, typed, children)
     typed_inputs = [None] * len(plan.inputs) if typed is None else typed.inputs
-    roles = _roles(plan)
-    parts = zip(roles, plan.inputs, typed_inputs, strict=False)
+    parts = zip(_roles(plan), plan.inputs, typed_inputs, strict=True)
     return _Branch(role, plan, typed, tuple(_branch(r, child, t, bound) for r, child, t in parts))
 
 
@@ -79,11 +79,9 @@ def _let(role: str, plan: nodes.Let, typed: Typed | None, outside: dict[str, Typ
 
 
 def _roles(plan: Plan) -> tuple[str, ...]:
-    if isinstance(plan, nodes.Union):
-        return ("",) * len(plan.ins)
     if isinstance(plan, nodes.Clip):
         return ("in", "by")
-    return plan.input_fields if len(plan.input_fields) > 1 else ("",)
+    return plan.input_fields if len(plan.input_fields) > 1 else ("",) * len(plan.inputs)
 
 
 def _lines(branch: _Branch, first: str, rest: str) -> Iterator[tuple[str, _Branch]]:

@@ -18,8 +18,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 import sqlglot
-from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot import Token, TokenType, exp
 
 from streamproof.errors import PlanError, StreamproofError
 from streamproof.events.schema import Type, decimal, parse_type
@@ -90,9 +89,9 @@ def _refuse_statements(tokens: list[Token]) -> None:
     kinds = [token.token_type for token in tokens[:-1]]
     if TokenType.SEMICOLON in kinds:
         raise PlanError("an expression must be one expression", fix="remove what follows the semicolon")
-    if tokens and tokens[0].text.lower() == "if" and tokens[0].token_type != TokenType.IDENTIFIER:
-        if [token.text for token in tokens[1:2]] != ["("]:  # sqlglot would take it for a command, and say so aloud
-            raise PlanError("cannot read the expression near 'if'", fix="write if(condition, value, other)")
+    begins = [token.text.lower() for token in tokens[:2] if token.token_type != TokenType.IDENTIFIER]
+    if begins[:1] == ["if"] and begins != ["if", "("]:  # sqlglot would take it for a command, and say so aloud
+        raise PlanError("cannot read the expression near 'if'", fix="write if(condition, value, other)")
 
 
 def _admit(node: Any, depth: int) -> Expr:

@@ -4,8 +4,8 @@
 Aggregate(fn='count', arg=None, params=())
 >>> percentile("v * 2", 0.9).params
 (0.9,)
->>> print(stdev_samp.__doc__)
-stdev_samp(v): standard deviation, divided by n - 1; null for one value.
+>>> print(sum.__doc__)
+sum(v): the sum; int64 overflow is an error.
 
 Law: every aggregate function is here.
 """

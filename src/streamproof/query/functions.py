@@ -78,7 +78,6 @@ replace: Three = _builder("replace")
 contains: Two = _two("contains")
 starts_with: Two = _two("starts_with")
 ends_with: Two = _two("ends_with")
-like: Two = _two("like")
 
 # time
 instant: Many = _builder("instant")

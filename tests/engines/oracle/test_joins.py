@@ -50,6 +50,8 @@ def _expected(left: Any, right: Any, *, starts: bool) -> list[tuple[Any, ...]]:
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(left=streams(("k", "v")), right=streams(("k2", "w_")), starts=st.booleans())
 @example(left=[(0, FOREVER, {"k": 1, "v": 1})], right=[(5, 6, {"k2": 1, "w_": 2})], starts=True)
+@example(left=[(14, 18, {"k": 1, "v": 1})], right=[(15, 17, {"k2": 1, "w_": 2})], starts=False)  # two bins shared
+@example(left=[(250, 260, {"k": 1, "v": 1})], right=[(0, 900, {"k2": 1, "w_": 2})], starts=False)  # two levels
 def test_pairs_meet_once(left: Any, right: Any, starts: bool, duckdb: Oracle) -> None:
     plan = {
         "op": "followed_by" if starts else "join",

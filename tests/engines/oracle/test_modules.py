@@ -94,6 +94,17 @@ def test_a_function_in_a_branch_is_called_only_for_rows_that_reach_it(engine: Or
     assert sorted(calls) == [1, 2, 11]
 
 
+def test_arguments_in_a_branch_are_computed_only_for_rows_that_reach_it(engine: Oracle) -> None:
+    @udf("plain", returns="int64", takes=["int64"])
+    def plain(v: int) -> int:
+        return v
+
+    stream = history({"s": "string"}, [(0, 1, {"s": "x"}), (1, 2, {"s": "7"})])
+    text = "case when s = 'x' then -1 else plain(cast(s as bigint)) end"
+    found = run(engine, {"op": "select", "in": S, "exprs": {"out": text}}, settings=use(plain), S=stream)
+    assert [row[2] for row in spans(found)] == [-1, 7]
+
+
 def test_a_function_in_a_join_condition_and_in_select(engine: Oracle) -> None:
     @udf("near", returns="bool", takes=["int64", "int64"])
     def near(a: int, b: int) -> bool:

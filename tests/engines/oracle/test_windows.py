@@ -129,6 +129,11 @@ def test_sessions_are_split_where_they_grow_too_long(engine: Oracle) -> None:
     assert spans(found) == [(0, 10), (4, 10), (8, 10), (12, 21), (16, 21), (40, 45)]
 
 
+def test_a_gap_of_the_timeout_starts_a_new_session(engine: Oracle) -> None:
+    stream = history({}, [(t, t + 1, {}) for t in (0, 4, 9)])
+    assert spans(run(engine, {"op": "session", "in": S, "timeout": 5}, S=stream)) == [(0, 9), (4, 9), (9, 14)]
+
+
 def test_sessions_by_key_take_null_as_a_key(engine: Oracle) -> None:
     rows = [(0, 1, {"k": None}), (3, 4, {"k": None}), (1, 2, {"k": "a"}), (9, 10, {"k": "a"})]
     found = run(engine, {"op": "session", "in": S, "timeout": 5, "key": ["k"]}, S=history({"k": "string"}, rows))

@@ -30,9 +30,7 @@ def _two(template: str) -> Rule:
 
 _FLOAT_DIV = _two("CASE WHEN {1} = 0 THEN NULL ELSE {0} / {1} END")
 _FLOAT_FLOORDIV = _two("CASE WHEN {1} = 0 THEN NULL ELSE floor({0} / {1}) END")
-_WHOLE_FLOORDIV = _two(
-    "({0} // {1} - CASE WHEN {1} NOT IN (0, -1) AND {0} % {1} <> 0 AND ({0} < 0) <> ({1} < 0) THEN 1 ELSE 0 END)"
-)
+_WHOLE_FLOORDIV = _two("({0} // {1} - CASE WHEN {0} % {1} <> 0 AND ({0} < 0) <> ({1} < 0) THEN 1 ELSE 0 END)")
 _FLOAT_MOD = _two("CASE WHEN {1} = 0 THEN NULL ELSE {0} % {1} END")
 _WHOLE_MOD = _two("CASE WHEN {1} = -1 THEN {0} * 0 ELSE {0} % {1} END")  # the least int64 % -1 must not overflow
 _POWER = _two(

@@ -60,7 +60,20 @@ def variance(values: Sequence[float], *, freedom: int) -> float | None:
     middle = mean(values)
     deviations = [value - middle for value in values]
     rest = total(deviations)  # what rounding the mean left over
-    return max(0.0, total([d * d for d in deviations]) - rest * rest / len(values)) / (len(values) - freedom)
+    squares = total([d * d for d in deviations]) - rest * rest / len(values)
+    if not math.isfinite(squares):  # the squares leave the floats; the variance may still be one
+        return _exact_variance(values, freedom)
+    return max(0.0, squares) / (len(values) - freedom)
+
+
+def _exact_variance(values: Sequence[float], freedom: int) -> float:
+    """
+    >>> _exact_variance([0.0, 0.0, 1e308], 1), _exact_variance([0.0, 1.4e154], 1)
+    (inf, 9.8e+307)
+    """
+    numbers = [Fraction(value) for value in values]
+    middle = sum(numbers, Fraction(0)) / len(numbers)
+    return _rounded(sum(((x - middle) ** 2 for x in numbers), Fraction(0)) / (len(numbers) - freedom))
 
 
 def percentile(values: Sequence[float], p: float) -> float:

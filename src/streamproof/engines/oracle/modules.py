@@ -164,7 +164,7 @@ def _stamp(
             fix='clip the input on the left, or use stamp "clip" or "align"',
             name="output_in_past",
         )
-    return (le, re), payload
+    return ((le, re) if le < re else None), payload
 
 
 def _time(module: Module, time: object, window: WindowSpan) -> int:

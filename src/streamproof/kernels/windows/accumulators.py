@@ -214,7 +214,7 @@ def _write(kind: int, array: pa.Array, cells: Ints, at: int) -> None:
     cells[at] = values.view(np.int64) if kind == FLOAT else values
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def carry_row(rows, row, lead, spec):  # type: ignore[no-untyped-def]
     """Hand carries on, so that a row has one form: the sum of nothing is all zeros."""
     for n in range(len(spec)):

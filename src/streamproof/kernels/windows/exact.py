@@ -126,7 +126,7 @@ def _positions(bits):  # type: ignore[no-untyped-def]
 # One sum is the limbs of a row of a matrix, from a column on: a view of them would cost more than the sum.
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def add_float(rows, row, at, special, base, value, w):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Add a float ``w`` times to the limbs from column ``at`` on, or count it from column ``special`` on."""
     exponent = (value >> 52) & 0x7FF
@@ -174,7 +174,7 @@ def add_decimals(rows, at, low, high, row, event, w):  # type: ignore[no-untyped
         rows[row[i], at + 3] += w[i] * (high[event[i]] >> BITS)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def carry(rows, row, at, count):  # type: ignore[no-untyped-def]
     """Bring all limbs but the last into 0 … 2^32 − 1; the last keeps the sign."""
     for n in range(at, at + count - 1):
@@ -182,7 +182,7 @@ def carry(rows, row, at, count):  # type: ignore[no-untyped-def]
         rows[row, n] &= MASK
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def magnitude(limbs, row, spare):  # type: ignore[no-untyped-def]
     """The sum without its sign as limbs of 32 bits in ``spare``, one limb more; whether it was negative."""
     count = limbs.shape[1]
@@ -202,7 +202,7 @@ def magnitude(limbs, row, spare):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def round_one(limbs, row, unit, spare):  # type: ignore[no-untyped-def]
     """One sum as ``mantissa · 2^exponent``, the mantissa of at most 53 bits, halves to even."""
     negative = magnitude(limbs, row, spare)
@@ -237,7 +237,7 @@ def round_one(limbs, row, unit, spare):  # type: ignore[no-untyped-def]
     return (-mantissa if negative else mantissa), np.int64(unit + drop)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def bit_length(value):  # type: ignore[no-untyped-def]
     """How many bits a positive number below 2^53 has."""
     return (np.float64(value).view(np.int64) >> 52) - 1022
@@ -268,7 +268,7 @@ LIMIT_HIGH: Final = 10**38 >> 64
 LIMIT_LOW: Final = 10**38 & ((1 << 64) - 1)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def decimal_one(limbs, row, spare):  # type: ignore[no-untyped-def]
     """A sum of four limbs as 128-bit halves, and whether it has at most 38 digits."""
     negative = magnitude(limbs, row, spare)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from streamproof.kernels.base import Context, State
 from streamproof.kernels.cells import Ints
 from streamproof.kernels.delta import Delta
+from streamproof.kernels.windows.edges import Edges
 from streamproof.kernels.windows.general import General
 from streamproof.kernels.windows.inspect import Inspection, affected, inspect
 from streamproof.kernels.windows.panes import Panes
@@ -17,7 +18,12 @@ class WindowKernel:
     """One windowed node, run incrementally."""
 
     def __init__(self, typed: Typed, context: Context, *, fast: bool = True) -> None:
-        self._how: General | Panes = Panes(typed, context) if fast and Panes.can(typed, context) else General(typed, context)
+        """``fast`` False keeps every event, also where sums would do: slower, but with more to look at."""
+        self._how: General | Panes | Edges = General(typed, context)
+        if fast and Panes.can(typed, context):
+            self._how = Panes(typed, context)
+        elif fast and Edges.can(typed, context):
+            self._how = Edges(typed, context)
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
         return self._how.on_batch(delta)

@@ -27,7 +27,7 @@ from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.liveliness import Step, liveliness_of
 from streamproof.kernels.windows.outputs import Outputs
 from streamproof.kernels.windows.summed import summed, written
-from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, gathered, is_nothing, merged, until
+from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, Entries, Scratch, gathered, is_nothing, merged, until
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.windows import Hopping, Tumbling
@@ -51,6 +51,7 @@ class Panes:
         self.pane = math.gcd(self.grid.size, self.grid.hop)
         self.starts = self._none()
         self.moves = self._none()
+        self._scratch = Scratch(), Scratch()
         self.long = Store(width=1)  # events without a start or an end, or in more windows than the limit
         self.frontier = BEGINNING
         self.seen = BEGINNING  # the latest start
@@ -77,8 +78,7 @@ class Panes:
             return Delta.empty(self.typed.schema, frontier=self.sealed)
         starts, moves = self._changes(delta)
         emitted = self._emit(starts, moves, step)
-        if step.frontier > step.frontier_before:
-            self._forget(step.frontier)
+        self._forget(step.frontier)
         nothing = Outputs(self.layout.width)
         opened = self.grid.opened(self.frontier)
         self.sealed = max(self.sealed, self.lively.sealed(self.frontier, opened, nothing))
@@ -96,7 +96,7 @@ class Panes:
         """Events without a start may be taken back, until a frontier seals them; long ones are remembered."""
         check_weights(delta.w)
         limit = self.context.limits.windows_per_event
-        if len(delta):
+        if len(delta) and (delta.le.min() <= BEGINNING or (delta.re - delta.le).max() > limit * self.grid.hop):
             ageless = delta.le <= BEGINNING
             windows = self.grid.last(delta.re) - self.grid.first(np.where(ageless, 0, delta.le)) + 1
             long = ageless | (delta.re >= FOREVER) | (windows > limit)
@@ -129,22 +129,26 @@ class Panes:
         both = np.concatenate([lasting, ending])
         places = np.concatenate([first[lasting], last[ending]])
         signed = np.concatenate([delta.w[lasting], -delta.w[ending]])
-        starts = gathered(delta.group, first, event, delta.w, values, self.sums)
-        return starts, gathered(delta.group[both], places, both, signed, values, self.sums)
+        starts, _, _ = gathered(Entries(delta.group, first, event, delta.w), values, self.sums, self._scratch[0])
+        moves, _, _ = gathered(Entries(delta.group[both], places, both, signed), values, self.sums, self._scratch[1])
+        return starts, moves
 
     def _emit(self, starts: Cells, moves: Cells, step: Step) -> Delta:
         """The rows that change; the sums are then as they are after the change."""
         grid, spec = self.grid, self.sums.spec
-        new_starts, new_moves = merged(self.starts, starts, spec), merged(self.moves, moves, spec)
+        new_starts, new_moves = (
+            merged(old, new, spec, out.matrix("merged", len(old) + len(new), SUMS + self.sums.width))
+            for old, new, out in ((self.starts, starts, self._scratch[0]), (self.moves, moves, self._scratch[1]))
+        )
         numbers = np.array([
             grid.size // self.pane, grid.hop // self.pane, self._first_open(step.frontier_before),
             grid.last_due(step.due_before), grid.last_due(step.due), self.pane, grid.offset,
         ])  # fmt: skip
         emitted, sums = written(
             lambda *out: _walk(self.starts, self.moves, new_starts, new_moves, starts, moves, numbers, *out),
-            len(new_starts), self.sums.width,
+            len(new_starts), self.sums.width, self._scratch[0],
         )  # fmt: skip
-        self.starts, self.moves = new_starts, new_moves
+        self.starts, self.moves = new_starts, new_moves  # still in scratch memory
         return summed(emitted, sums, self.sums, self.typed, self.lively)
 
     def _first_open(self, frontier: int) -> int:
@@ -157,7 +161,7 @@ class Panes:
             self.starts, self.moves, self.long = self._none(), self._none(), Store(width=1)
             return
         first = self._first_open(frontier) * (self.grid.hop // self.pane)
-        self.starts = self.starts[self.starts[:, PLACE] >= first]
+        self.starts = self.starts[self.starts[:, PLACE] >= first]  # a copy
         self.moves = _folded(self.moves, first, self.sums.spec)
         self.long.drop(frontier)
 
@@ -278,7 +282,7 @@ def _put(emitted, found, size, sums, which, group, window, numbers):  # type: ig
 
 
 @njit(cache=True)
-def _walk(old_starts, old_moves, starts, moves, new_starts, new_moves, numbers, emitted, found):  # type: ignore[no-untyped-def]  # noqa: E501, PLR0917
+def _walk(old_starts, old_moves, starts, moves, new_starts, new_moves, numbers, emitted, found):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """The rows that change, with their sums: corrections of windows that were due before, and those due now.
 
     A row that is taken back comes just before the one that replaces it. How many rows there are; −1 for too many.

@@ -6,29 +6,32 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
+from numba import njit
 
 from streamproof.errors import RunError
 from streamproof.events.schema import FLOAT64, Type
 from streamproof.events.time import FOREVER
-from streamproof.kernels.cells import Cells, Layout, Strings
+from streamproof.kernels.cells import Cells, Ints, Layout, Strings
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.windows.accumulators import Accumulators
 from streamproof.kernels.windows.aggregates import sum_overflow
 from streamproof.kernels.windows.liveliness import Liveliness
 from streamproof.kernels.windows.ordered import Column
 from streamproof.kernels.windows.segments import Bools
+from streamproof.kernels.windows.sums import Scratch
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 
 
-def written(write: Callable[[Cells, Cells], int], guess: int, width: int) -> tuple[Cells, Cells]:
+def written(write: Callable[[Cells, Cells], int], guess: int, width: int, out: Scratch) -> tuple[Cells, Cells]:
     """The rows (group, le, re, w) and sums that ``write`` puts into two matrices; it says −1 where they are too small.
 
-    A matrix that grows inside of a compiled loop makes the loop several times slower, so it starts over instead.
+    A matrix that grows inside of a compiled loop makes the loop several times slower, so it starts over instead. Both
+    are in scratch memory.
     """
     room = guess + 64
     while True:
-        emitted, rows = np.empty((room, 4), np.int64), np.empty((room, width), np.int64)
+        emitted, rows = out.matrix("emitted", room, 4), out.matrix("sums", room, width)
         size = write(emitted, rows)
         if size >= 0:
             return emitted[:size], rows[:size]
@@ -44,34 +47,42 @@ def summed(emitted: Cells, rows: Cells, sums: Accumulators, typed: Typed, lively
     columns, lost = sums.columns(rows)
     if lost.any():
         raise _overflow(emitted, lost, typed)
-    needed = ~_unchanged(emitted, columns)
-    if not needed.all():
+    same = _unchanged(_pairs(emitted), columns)
+    if len(same):
+        needed = np.ones(len(emitted), np.bool_)
+        needed[same] = needed[same + 1] = False
         emitted, columns = emitted[needed], [(cells[needed], nulls[needed]) for cells, nulls in columns]
-    group, le, re, w = (np.ascontiguousarray(emitted[:, n]) for n in range(4))
+    group, le, re, w = (emitted[:, n].copy() for n in range(4))
     if lively.stamp == "point_end":
         le, re = re, re + 1
     arrays = (_array(column, kind) for column, (_, kind) in zip(columns, typed.schema, strict=True))
     return Delta(group, le, re, w, tuple(arrays))
 
 
-def _unchanged(emitted: Cells, columns: list[Column]) -> Bools:
-    """Rows that the next one replaces, or that replace the one before, with nothing changed."""
-    same = np.zeros(len(emitted), np.bool_)
-    if not len(emitted) or emitted[:, 3].min() > 0:
-        return same
-    pairs = (emitted[1:, 3] > 0) & (emitted[:-1, 3] < 0)
-    for n in range(3):
-        pairs &= emitted[1:, n] == emitted[:-1, n]
+def _unchanged(pairs: Ints, columns: list[Column]) -> Ints:
+    """The pairs of rows whose results are the same."""
     for cells, nulls in columns:
-        pairs &= (nulls[1:] & nulls[:-1]) | ((nulls[1:] == nulls[:-1]) & (cells[1:] == cells[:-1]).all(axis=1))
-    same[:-1] |= pairs
-    same[1:] |= pairs
-    return same
+        first, second = nulls[pairs], nulls[pairs + 1]
+        equal = (first & second) | ((first == second) & (cells[pairs] == cells[pairs + 1]).all(axis=1))
+        pairs = pairs[equal]
+    return pairs
+
+
+@njit(cache=True)
+def _pairs(emitted):  # type: ignore[no-untyped-def]
+    """Rows that the next one replaces with the same lifetime."""
+    found = np.empty(len(emitted), np.int64)
+    count = 0
+    for n in range(len(emitted) - 1):
+        if emitted[n, 3] < 0 < emitted[n + 1, 3] and emitted[n, 1] == emitted[n + 1, 1]:
+            found[count] = n
+            count += emitted[n, 2] == emitted[n + 1, 2] and emitted[n, 0] == emitted[n + 1, 0]
+    return found[:count]
 
 
 def _array(column: Column, kind: Type) -> pa.Array:
     cells, nulls = column
-    values = np.ascontiguousarray(cells[:, 0])
+    values = cells[:, 0].copy()  # it may be scratch memory
     if kind.kind == "decimal":
         whole = np.column_stack([cells, nulls.astype(np.int64)])
         return Layout.of([kind]).column(whole, 0, Strings())
