@@ -2,8 +2,8 @@
 
 python benchmarks/bench_engine.py [--events 1000000] [--batch 100000] [--query Q2 --query Q4] [--disorder]
 
-Every figure is CPU seconds of this process, from the Parquet file to the last output row; the output is counted and thrown
-away. The local engine also gives corrections and CTIs, which a batch run does not need. The ratio is DuckDB's time
+Every figure is CPU seconds of this process, from the Parquet file to the last output row; the output is counted and
+thrown away. The local engine also gives corrections and CTIs, which a batch run does not need. The ratio is DuckDB's time
 divided by ours: above 1 we are faster.
 """
 
@@ -47,7 +47,9 @@ def rows(events: int, *, seed: int, disorder: bool, longest: int) -> pa.Table:
         late = random.random(events) < 0.1
         le = np.where(late, np.maximum(le - random.integers(1, 4_000, events), 0), le)
     re = le + random.integers(1, longest + 1, events)
-    return pa.table({"le": le, "re": re, "k": random.integers(0, KEYS, events), "v": random.integers(0, 1000, events) / 8})
+    return pa.table(
+        {"le": le, "re": re, "k": random.integers(0, KEYS, events), "v": random.integers(0, 1000, events) / 8}
+    )
 
 
 def retracted(table: pa.Table, *, seed: int) -> pa.Table:

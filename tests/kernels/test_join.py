@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamproof.errors import RunError
 from streamproof.events.schema import Schema
 from streamproof.events.time import FOREVER
 from streamproof.kernels.join import JoinKernel
@@ -107,6 +108,13 @@ def test_keys_that_nobody_holds_are_forgotten() -> None:
     assert len(run.kernel.keys.known) <= 9000  # type: ignore[attr-defined]
     run.kernel.live_groups()
     assert len(run.kernel.keys.known) == 1000  # type: ignore[attr-defined]
+
+
+def test_a_row_without_a_partner_raises_nothing() -> None:
+    run = Run.of(case(Join, "l.k = r.k and l.v + 9223372036854775807 > 0"))
+    run.push(Step(0, ((0, 1, 5, 1, (1, 1)),), 1))
+    with pytest.raises(RunError, match="overflow|fit"):
+        run.push(Step(1, ((0, 1, 5, 1, (1, 1)),), 1))
 
 
 def test_the_condition_is_taken_apart() -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from streamproof.events.batch import Batch
 from streamproof import extensions
+from streamproof.events.batch import Batch
 from streamproof.plan.check import Typed
 from streamproof.plan.library import installed
 from streamproof.plan.limits import Limits

@@ -66,7 +66,9 @@ class Job:
     engine: Engine
     settings: Settings
 
-    def run(self, inputs: Mapping[str, Input] | None = None, *, validators: Mapping[str, Validator] | None = None) -> Run:
+    def run(
+        self, inputs: Mapping[str, Input] | None = None, *, validators: Mapping[str, Validator] | None = None
+    ) -> Run:
         """Run to completion. ``inputs`` gives each source a file, events, a history or an Arrow table."""
         loaded = self.load(inputs or {}, validators or {})
         return self.run_loaded(loaded)

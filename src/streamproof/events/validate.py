@@ -7,7 +7,7 @@ Traceback (most recent call last):
     ...
 streamproof.errors.InputError: a change from 9 on, but the CTI before it promised no change before 10
   at: event 2 (retract a [1, 20) → 9); event a was [1, 20), last CTI 10
-  fix: send the event before its CTI, delay CTIs (advance_time), or let it go: policy="drop" or "dead_letter" (--on-error)
+  fix: send the event before its CTI, delay CTIs (advance_time), or let it go: policy drop or dead_letter (--on-error)
 >>> lenient = Validator(policy="drop")
 >>> len(lenient.check(stream)), lenient.counts
 (2, {'cti_violation': 1})
@@ -45,7 +45,7 @@ _CODE: Final = {rule: code for code, rule in enumerate(RULES)}
 Verdicts: TypeAlias = npt.NDArray[np.int8]
 """Per row the number of the first rule that it breaks, or `_OK`."""
 
-_ROUTE: Final = ', or let it go: policy="drop" or "dead_letter" (--on-error)'
+_ROUTE: Final = ", or let it go: policy drop or dead_letter (--on-error)"
 _FIXES: Final[dict[Rule, str]] = {
     "empty_lifetime": "an insert needs re > le; a point event at t is [t, t + 1)",
     "cti_violation": "send the event before its CTI, delay CTIs (advance_time)" + _ROUTE,

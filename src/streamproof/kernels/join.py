@@ -102,8 +102,6 @@ class JoinKernel:
             self._collect()
 
     def _collect(self) -> None:
-        for store in self.stores:
-            store.tidy()
         self.keys.collect(np.union1d(*(store.keys() for store in self.stores)))
 
     def snapshot(self) -> State:

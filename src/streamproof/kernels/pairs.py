@@ -28,6 +28,7 @@ from streamproof.kernels.runs import KEY, LE, PAYLOAD, gather, ordered
 from streamproof.kernels.store import Found
 from streamproof.plan.expr import TRUE, Call, Cast, Col, Expr, Side, all_of, columns_of, conjuncts
 from streamproof.plan.functions import common_type
+from streamproof.plan.rewrites.substitute import can_fail
 from streamproof.plan.typing import Scope, type_of
 
 SIDES: Final[tuple[Side, Side]] = ("l", "r")
@@ -59,19 +60,23 @@ class Condition:
 
 
 def split(on: Expr, scope: Scope) -> Condition:
-    """Take a condition apart. Law: a pair satisfies it exactly when it satisfies all parts."""
-    parts = [part for part in conjuncts(on) if part != TRUE]
-    right = [part for part in parts if _sides(part) == {"r"}]
-    left = [part for part in parts if _sides(part) <= {"l"}]
-    both = [part for part in parts if len(_sides(part)) == 2]
-    equalities = {part: _equality(part, scope) for part in both}
-    residual = [part for part, equality in equalities.items() if equality is None]
-    return Condition(
-        tuple(equality for equality in equalities.values() if equality is not None),
-        tuple(left),
-        tuple(right),
-        all_of(residual) if residual else None,
-    )
+    """Take a condition apart. Law: a pair satisfies it exactly when it satisfies all parts.
+
+    A condition on one side that might be an error stays with the pairs: a row without a partner must not raise it. The
+    two sides of an equality are evaluated on every row all the same, as every database with hash joins does.
+    """
+    equalities: list[Equality] = []
+    left: list[Expr] = []
+    right: list[Expr] = []
+    residual: list[Expr] = []
+    for part in conjuncts(on):
+        equality = _equality(part, scope)
+        if equality is not None:
+            equalities.append(equality)
+        elif part != TRUE:
+            alone = not can_fail(part) and len(_sides(part)) < 2
+            (residual if not alone else right if _sides(part) == {"r"} else left).append(part)
+    return Condition(tuple(equalities), tuple(left), tuple(right), all_of(residual) if residual else None)
 
 
 def _sides(expr: Expr) -> set[Side | None]:

@@ -80,7 +80,7 @@ def _write_pairs(rows, tops, key, low, start, end, before, queries, found):  # t
 
 
 @njit(cache=True)
-def first_starts(rows, key, start, end, best):  # type: ignore[no-untyped-def]
+def first_starts(rows, key, start, end, before, best):  # type: ignore[no-untyped-def]
     """Lower each query's ``best`` to the first le of its key with ``start <= le < end``, if there is one."""
     segment = 0
     for q in range(len(key)):
@@ -90,14 +90,14 @@ def first_starts(rows, key, start, end, best):  # type: ignore[no-untyped-def]
             segment = seek(rows, segment, key[q], LEAST)
         at = seek(rows, segment, key[q], start[q])
         while at < len(rows) and rows[at, KEY] == key[q] and rows[at, LE] < min(end[q], best[q]):
-            if rows[at, W] != 0:
+            if rows[at, W] != 0 and rows[at, RE] >= before:
                 best[q] = rows[at, LE]
                 break
             at += 1
 
 
 @njit(cache=True)
-def same_start(rows, wanted, depth, answers, offset):  # type: ignore[no-untyped-def]
+def same_start(rows, wanted, depth, before, answers, offset):  # type: ignore[no-untyped-def]
     """For each wanted row without an answer, a row of equal key, le and first ``depth`` payload cells."""
     for n in range(len(wanted)):
         if answers[n] >= 0:
@@ -110,7 +110,7 @@ def same_start(rows, wanted, depth, answers, offset):  # type: ignore[no-untyped
             else:
                 high = middle
         while low < len(rows) and compare(rows, low, wanted, n, depth) == 0:
-            if rows[low, W] != 0:
+            if rows[low, W] != 0 and rows[low, RE] >= before:
                 answers[n] = offset + low
                 break
             low += 1

@@ -40,7 +40,7 @@ def ordered(key: Ints, le: Ints, re: Ints, w: Ints, cells: Cells, *, spare: int 
     """
     if not len(key):
         return np.empty((0, PAYLOAD + cells.shape[1] + spare), np.int64)
-    rows = _arranged(order_by(key, le), key, le, re, w, cells, spare)
+    rows: Cells = _arranged(order_by(key, le), key, le, re, w, cells, spare)
     return rows[: _settle(rows)]
 
 

@@ -29,8 +29,8 @@ def order_by(first: Ints, second: Ints) -> Ints:
         later = order_by(nothing, second)  # stable orders one after the other: the last one decides
         return later[order_by(nothing, first[later])]
     packed = _pack(first, second, low_first, low_second, bits_second, bits_index)
-    packed = _radix(packed, np.empty_like(packed), bits_index, bits_index + bits_first + bits_second)
-    return packed & ((1 << bits_index) - 1)
+    order: Ints = _radix(packed, np.empty_like(packed), bits_index, bits_index + bits_first + bits_second)
+    return order & ((1 << bits_index) - 1)
 
 
 def _range(column: Ints) -> tuple[int, int]:

@@ -148,14 +148,14 @@ class Store:
         """For each query the first ``le`` of its key in ``[start, end)``; ``end`` if there is none."""
         best = end.copy()
         for run in self._runs:
-            probing.first_starts(run.rows, key, start, end, best)
+            probing.first_starts(run.rows, key, start, end, self._before, best)
         return best
 
     def same_start(self, rows: Cells, depth: int) -> Found:
         """Events with the key, le and first ``depth`` payload cells of given rows, at most one for each of them."""
         answers, offset = np.full(len(rows), -1, np.int64), 0
         for run in self._runs:
-            probing.same_start(run.rows, rows, depth, answers, offset)
+            probing.same_start(run.rows, rows, depth, self._before, answers, offset)
             offset += len(run.rows)
         return self._numbered(answers)
 
@@ -206,8 +206,8 @@ class Store:
         return Events(key, le, re, w, rows[:, PAYLOAD:])
 
     def keys(self) -> Ints:
-        """The keys of all events that lie here, each once."""
-        return np.unique(np.concatenate([ints(), *(run.rows[:, KEY] for run in self._runs)]))
+        """The keys of all events, each once."""
+        return np.unique(self.all_rows()[:, KEY])
 
     def _none(self) -> Cells:
         return np.empty((0, PAYLOAD + self.width), np.int64)

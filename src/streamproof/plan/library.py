@@ -12,9 +12,9 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+from streamproof import extensions
 from streamproof.events.schema import FLOAT64, Schema, Type
 from streamproof.events.time import FOREVER
-from streamproof import extensions
 from streamproof.plan.modules import Event, Module, Payload, Properties, Registry, WindowSpan, uda, udo
 
 Number = int | float

@@ -172,7 +172,9 @@ def with_window(case: Case, window: Any) -> Case:
     return replace(case, typed=check(node, {"S": case.stream.schema}, registry=case.registry))
 
 
-def summed_case(choices: Choices, *, windows: Sequence[str] = ("tumbling", "hopping", "snapshot"), most: int = 20) -> Case:
+def summed_case(
+    choices: Choices, *, windows: Sequence[str] = ("tumbling", "hopping", "snapshot"), most: int = 20
+) -> Case:
     """A random stream, and counts, sums, means and extremes over it: what has fast paths."""
     names = ["k", *(name for name in ("v", "u", "f", "g", "d") if choices.chance(50))]
     stream = random_stream(choices, Schema.of({name: TYPES[name] for name in names}), most=most)

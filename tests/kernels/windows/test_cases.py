@@ -95,7 +95,7 @@ def test_every_level_has_cases() -> None:
 
 
 def test_a_tumbling_window_is_sealed_from_its_start() -> None:
-    """A CTI of 25 seals tumbling windows of 10 up to 20; hopping ones of 10 every 5 at 10 up to 5; gaps up to the CTI."""
+    """A CTI of 25 seals tumbling windows of 10 up to 20; 10 seals hopping 10/5 up to 5; gaps up to the CTI."""
     for window, cti, sealed in (
         ({"type": "tumbling", "size": 10}, 25, 20),
         ({"type": "hopping", "size": 10, "hop": 5}, 10, 5),

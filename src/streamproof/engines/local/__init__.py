@@ -24,12 +24,11 @@ class LocalEngine:
 
     @staticmethod
     def supports() -> dict[str, bool | str]:
-        return KERNELS.supports()
+        """Every node: those without a kernel of their own are part of the graph itself."""
+        return KERNELS.supports() | dict.fromkeys(("Let", "Ref", "GroupApply", "GroupInput"), True)
 
     def run(self, plan: Typed, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> Iterator[Batch]:
-        context = Context(
-            settings.registry, limits=settings.limits, emission=self.emission, horizon=settings.horizon
-        )
+        context = Context(settings.registry, limits=settings.limits, emission=self.emission, horizon=settings.horizon)
         graph = Graph(plan, context)
         read = {name: inputs[name] for name in graph.sources}  # a stream that nobody reads is left alone
         for name, batch in in_turn(read):

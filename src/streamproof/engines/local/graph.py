@@ -13,6 +13,7 @@ import numpy as np
 
 from streamproof.engines.local.rules import KERNELS
 from streamproof.events.schema import Schema
+from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context, Kernel, State
 from streamproof.kernels.cells import Layout
 from streamproof.kernels.delta import Delta, concat, consolidate
@@ -78,7 +79,18 @@ class Graph:
         return number
 
     def push(self, source: str, delta: Delta) -> Delta:
-        """The change of the output that a change of one source makes, without anything that cancels."""
+        """The change of the output that a change of one source makes, without anything that cancels.
+
+        The end of time comes alone, after the last rows: what they take back must not be looked for up to there.
+        """
+        if delta.frontier < FOREVER or not len(delta):
+            return self._push(source, delta)
+        last = Delta.empty(self.schemas[source], frontier=FOREVER)
+        parts = [self._push(source, delta.at(BEGINNING)), self._push(source, last)]
+        both = concat(parts, frontier=max(part.frontier for part in parts))
+        return consolidate(both, self._layout, self.context.strings)
+
+    def _push(self, source: str, delta: Delta) -> Delta:
         waiting: dict[int, list[tuple[int, Delta]]] = defaultdict(list)
         waiting[self.sources[source]].append((0, delta))
         result = Delta.empty(self.typed.schema)

@@ -18,7 +18,12 @@ from streamproof.plan.labels import label
 
 VERSION = "1"
 _FIELDS = pa.schema(
-    [("step", pa.int64()), ("name", pa.string()), ("shape", pa.list_(pa.int64())), ("values", pa.large_list(pa.int64()))]
+    [
+        ("step", pa.int64()),
+        ("name", pa.string()),
+        ("shape", pa.list_(pa.int64())),
+        ("values", pa.large_list(pa.int64())),
+    ]
 )
 
 
@@ -79,5 +84,3 @@ def _value(shape: list[int] | None, values: list[int]) -> np.ndarray[tuple[int, 
     if shape is None:
         return None
     return np.array(values, np.int64).reshape(shape) if shape else values[0]
-
-

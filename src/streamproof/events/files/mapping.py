@@ -112,6 +112,6 @@ def _refuse_reserved(columns: Mapping[str, str]) -> None:
             raise InputError(
                 f'the column name "{name}" is reserved for lifetimes and weights',
                 at=f'column "{column}"',
-                fix=f'rename it on reading: ColumnMapping(…, rename={{"{column}": "{name}_"}}), or --map rename.{column}={name}_',
+                fix=f'rename it: ColumnMapping(…, rename={{"{column}": "{name}_"}}), or --map rename.{column}={name}_',
                 name="reserved_column",
             )

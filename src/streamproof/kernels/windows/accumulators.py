@@ -128,7 +128,9 @@ class Accumulators:
                 continue
             spec = self.spec[argument].tolist()
             known = rows[:, spec[KNOWN]]
-            values, too_large = self._summed(rows, spec) if fn == 1 else (self._means(rows, spec, argument, known), False)
+            values, too_large = (
+                self._summed(rows, spec) if fn == 1 else (self._means(rows, spec, argument, known), False)
+            )
             lost |= too_large
             found.append((values, known == 0))
         return found, lost
@@ -222,14 +224,14 @@ def carry_row(rows, row, lead, spec):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always")
-def add_rows(rows, row, lead, others, other, other_lead, sign):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def add_rows(rows, row, lead, others, other, other_lead, sign):  # type: ignore[no-untyped-def]
     """Add the sums of another row, or take them away."""
     for n in range(rows.shape[1] - lead):
         rows[row, lead + n] += sign * others[other, other_lead + n]
 
 
 @njit(cache=True)
-def _count(rows, at, row, event, w, nulls, bit):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def _count(rows, at, row, event, w, nulls, bit):  # type: ignore[no-untyped-def]
     """Count events, without those that have a null bit."""
     for i in range(len(row)):
         if len(nulls) == 0 or not (nulls[event[i]] >> bit) & 1:

@@ -19,11 +19,12 @@ from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.windows.accumulators import Accumulators, Values, add_rows, carry_row
 from streamproof.kernels.windows.changes import check_weights
+from streamproof.kernels.windows.inspect import Affected, EventView, WindowView, affected_sums, spans_of
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.liveliness import Step, liveliness_of
 from streamproof.kernels.windows.outputs import Outputs
 from streamproof.kernels.windows.summed import summed, written
-from streamproof.kernels.windows.sums import GROUP, PLACE, Entries, Scratch, gathered, merged, until
+from streamproof.kernels.windows.sums import GROUP, PLACE, Entries, Scratch, gathered, merged, same_sums, until
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.windows import Snapshot
@@ -118,6 +119,28 @@ class Edges:
         )  # fmt: skip
         return summed(emitted, sums, self.sums, self.typed, self.lively)
 
+    # --- looking inside -----------------------------------------------------------------------------------------------
+
+    def windows(self) -> tuple[WindowView, ...]:
+        """The snapshots that have members, from the open one on."""
+        shown = []
+        for group in self.live_groups().tolist():
+            rows = self.rows[self.rows[:, GROUP] == group]
+            sizes = np.cumsum(rows[:, SUMS]).tolist()
+            times = rows[:, PLACE].tolist()
+            ends = zip(times, times[1:], sizes, strict=False)
+            shown += [WindowView(group, le, re, size) for le, re, size in ends if size]
+        return tuple(shown)
+
+    def events(self) -> tuple[EventView, ...]:
+        return ()
+
+    def affected(self, change: Delta) -> Affected:
+        """What a change does to the windows; afterwards it has changed them, so ask a copy."""
+        before, spans = self.windows(), spans_of(change, self.typed, self.context)
+        self.on_batch(change.at(BEGINNING))
+        return affected_sums(before, self.windows(), spans)
+
     # --- state --------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> State:
@@ -172,83 +195,74 @@ def _folded(rows, frontier, spec):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always")
-def _put(emitted, found, size, sums, which, group, le, re):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def _put(emitted, found, size, sums, which, group, le, re):  # type: ignore[no-untyped-def]
     emitted[size, 0], emitted[size, 1], emitted[size, 2], emitted[size, 3] = group, le, re, 2 * which - 1
     for n in range(sums.shape[1]):
         found[size, n] = sums[which, n]
 
 
-@njit(cache=True, inline="always")
-def _same(sums):  # type: ignore[no-untyped-def]
-    for n in range(sums.shape[1]):
-        if sums[OLD, n] != sums[NEW, n]:
-            return False
-    return True
-
-
 @njit(cache=True)
-def _walk(before, after, change, by_start, due_before, due, emitted, found):  # type: ignore[no-untyped-def]  # noqa: PLR0917
-    """The rows that change, with their sums. How many there are; −1 for too many.
-
-    At every boundary, before or after the change, the snapshot that ends there is closed; one that is on both sides
-    with the same start and the same sums did not change. A row taken back comes just before the one that replaces it.
-    """
+def _walk(before, after, change, by_start, due_before, due, emitted, found):  # type: ignore[no-untyped-def]
+    """The rows that change, with their sums. How many there are; −1 for too many."""
     sums = np.zeros((2, before.shape[1] - SUMS), np.int64)
+    dues = np.array([due_before, due, by_start])
     size = i = j = k = 0
-    while j < len(after) or i < len(before):
-        group = np.int64(FOREVER)
-        if i < len(before):
-            group = before[i, GROUP]
+    while size >= 0 and (i < len(before) or j < len(after)):
+        group = before[i, GROUP] if i < len(before) else after[j, GROUP]
         if j < len(after):
             group = min(group, after[j, GROUP])
         while k < len(change) and change[k, GROUP] < group:
             k += 1
         touched = k < len(change) and change[k, GROUP] == group
-        end = until(after, j, group)
-        if not touched:  # only what became due
-            i = until(before, i, group)
+        ends = until(before, i, group), until(after, j, group)
         sums[:] = 0
-        start = old_start = np.int64(0)
-        while True:
-            has_old = touched and i < len(before) and before[i, GROUP] == group
-            has_new = j < end
-            if not has_old and not has_new:
-                break
-            time = np.int64(FOREVER)
-            if has_new:
-                time = after[j, PLACE]
-            if has_old:
-                time = min(time, before[i, PLACE])
-            closes_old = has_old and before[i, PLACE] == time
-            closes_new = has_new and after[j, PLACE] == time
-            if by_start:
-                was_out = closes_old and sums[OLD, 0] > 0 and old_start <= due_before
-                is_out = closes_new and sums[NEW, 0] > 0 and start <= due
-                if not touched and start <= due_before:
-                    is_out = False
-            else:
-                was_out = False
-                is_out = closes_new and sums[NEW, 0] > 0 and due_before < time <= due
-            if was_out or is_out:
-                if was_out and is_out and start == old_start and _same(sums):
-                    pass
-                else:
-                    if size + 2 > len(emitted):
-                        return -1
-                    if was_out:
-                        _put(emitted, found, size, sums, OLD, group, old_start, time)
-                        size += 1
-                    if is_out:
-                        _put(emitted, found, size, sums, NEW, group, start, time)
-                        size += 1
-            if closes_old:
-                add_rows(sums, OLD, 0, before, i, SUMS, 1)
-                old_start = time
-                i += 1
-            if closes_new:
-                add_rows(sums, NEW, 0, after, j, SUMS, 1)
-                start = time
-                j += 1
+        # an untouched group has no snapshot to take back, only such as became due
+        first = i if touched else ends[0]
+        size = _walk_group(before, first, ends[0], after, j, ends[1], touched, sums, dues, emitted, found, size)
+        i, j = ends
     return size
 
 
+@njit(cache=True)
+def _walk_group(before, i, end_before, after, j, end_after, touched, sums, dues, emitted, found, size):  # type: ignore[no-untyped-def]
+    """At every boundary, before or after the change, the snapshot that ends there is closed.
+
+    One that is on both sides with the same start and the same sums did not change. A row that is taken back comes just
+    before the one that replaces it.
+    """
+    group = after[j, GROUP] if j < end_after else before[i, GROUP]
+    start = old_start = np.int64(0)
+    while i < end_before or j < end_after:
+        time = after[j, PLACE] if j < end_after else before[i, PLACE]
+        if i < end_before:
+            time = min(time, before[i, PLACE])
+        closes_old = i < end_before and before[i, PLACE] == time
+        closes_new = j < end_after and after[j, PLACE] == time
+        was_out = closes_old and sums[OLD, 0] > 0 and bool(dues[2]) and old_start <= dues[0]
+        is_out = closes_new and sums[NEW, 0] > 0 and _is_due(start, time, touched, dues)
+        if (was_out or is_out) and not (was_out and is_out and start == old_start and same_sums(sums, OLD, NEW)):
+            if size + 2 > len(emitted):
+                return -1
+            if was_out:
+                _put(emitted, found, size, sums, OLD, group, old_start, time)
+                size += 1
+            if is_out:
+                _put(emitted, found, size, sums, NEW, group, start, time)
+                size += 1
+        if closes_old:
+            add_rows(sums, OLD, 0, before, i, SUMS, 1)
+            old_start = time
+            i += 1
+        if closes_new:
+            add_rows(sums, NEW, 0, after, j, SUMS, 1)
+            start = time
+            j += 1
+    return size
+
+
+@njit(cache=True, inline="always")
+def _is_due(start, end, touched, dues):  # type: ignore[no-untyped-def]
+    """Whether a snapshot is out now; in an untouched group, and by end, only if it was not before."""
+    if dues[2]:
+        return start <= dues[1] and (touched or start > dues[0])
+    return dues[0] < end <= dues[1]

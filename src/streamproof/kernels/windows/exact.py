@@ -2,9 +2,9 @@
 
 The upper half of each limb is room for carries, so a limb takes 2^31 terms before it has to hand them on.
 
-A sum in limbs does not depend on the order of its terms, takes back what was added without a trace, and its rounding is
-that of the true sum. Floats use the limbs of one fixed ladder whose unit is the least subnormal, 2^-1074; `Scale` is the
-part of it that the values at hand need.
+A sum in limbs does not depend on the order of its terms, takes back what was added without a trace, and its rounding
+is that of the true sum. Floats use the limbs of one fixed ladder whose unit is the least subnormal, 2^-1074; `Scale` is
+the part of it that the values at hand need.
 
 >>> from streamproof.kernels.cells import float_bits
 >>> values = float_bits(np.array([1e16, 1.0, -1e16]))
@@ -127,7 +127,7 @@ def _positions(bits):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always")
-def add_float(rows, row, at, special, base, value, w):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def add_float(rows, row, at, special, base, value, w):  # type: ignore[no-untyped-def]
     """Add a float ``w`` times to the limbs from column ``at`` on, or count it from column ``special`` on."""
     exponent = (value >> 52) & 0x7FF
     mantissa = value & FRACTION
@@ -150,14 +150,14 @@ def add_float(rows, row, at, special, base, value, w):  # type: ignore[no-untype
 
 
 @njit(cache=True)
-def add_floats(rows, at, special, base, bits, row, event, w):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def add_floats(rows, at, special, base, bits, row, event, w):  # type: ignore[no-untyped-def]
     """Add the floats of events, each ``w`` times, to the sums of their rows."""
     for i in range(len(row)):
         add_float(rows, row[i], at, special, base, bits[event[i]], w[i])
 
 
 @njit(cache=True)
-def add_ints(rows, at, values, row, event, w):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def add_ints(rows, at, values, row, event, w):  # type: ignore[no-untyped-def]
     """Add the integers of events, each ``w`` times, to sums of two limbs."""
     for i in range(len(row)):
         rows[row[i], at] += w[i] * (values[event[i]] & MASK)
@@ -165,7 +165,7 @@ def add_ints(rows, at, values, row, event, w):  # type: ignore[no-untyped-def]  
 
 
 @njit(cache=True)
-def add_decimals(rows, at, low, high, row, event, w):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def add_decimals(rows, at, low, high, row, event, w):  # type: ignore[no-untyped-def]
     """Add the 128-bit integers of events, each ``w`` times, to sums of four limbs."""
     for i in range(len(row)):
         rows[row[i], at] += w[i] * (low[event[i]] & MASK)
@@ -296,7 +296,7 @@ def decimals(limbs):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def any_special(bits):  # type: ignore[no-untyped-def]
     """Whether NaN or an infinity is among floats."""
+    found = False
     for value in bits:
-        if (value >> 52) & 0x7FF == 0x7FF:
-            return True
-    return False
+        found |= (value >> 52) & 0x7FF == 0x7FF
+    return found

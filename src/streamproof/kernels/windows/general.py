@@ -12,6 +12,7 @@ from streamproof.kernels.delta import Delta
 from streamproof.kernels.runs import LE, PAYLOAD, W
 from streamproof.kernels.store import Events as Stored
 from streamproof.kernels.store import Found, Store
+from streamproof.kernels.windows import inspect
 from streamproof.kernels.windows.changes import Events, Spans, check_weights, earliest_change
 from streamproof.kernels.windows.counts import Counts
 from streamproof.kernels.windows.evaluate import Evaluator
@@ -178,6 +179,20 @@ class General:
     def _delta(self, group: Ints, rows: Rows) -> Delta:
         columns = tuple(self.evaluator.layout.decode(rows.cells, self.context.strings))
         return Delta(group, rows.le, rows.re, rows.w, columns, self.sealed)
+
+    # --- looking inside -----------------------------------------------------------------------------------------------
+
+    def windows(self) -> tuple[inspect.WindowView, ...]:
+        return inspect.windows_of(self)
+
+    def events(self) -> tuple[inspect.EventView, ...]:
+        return inspect.events_of(self)
+
+    def affected(self, change: Delta) -> inspect.Affected:
+        """What a change does to the windows; afterwards it has changed them, so ask a copy."""
+        other = General(self.typed, self.context)
+        other.restore(self.snapshot())
+        return inspect.affected_members(self, other, change)
 
     # --- state --------------------------------------------------------------------------------------------------------
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.cells import Ints
+from streamproof.kernels.base import Context
+from streamproof.kernels.cells import Ints, Layout
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.windows.changes import Events, Spans
 from streamproof.kernels.windows.segments import Bools, Windows
+from streamproof.plan.check import Typed
 
 if TYPE_CHECKING:
     from streamproof.kernels.windows.general import General
@@ -27,13 +30,17 @@ class EventView(NamedTuple):
 
 
 class WindowView(NamedTuple):
-    """A window with the lifetimes of its members. A final window can no longer change, and its state is gone."""
+    """A window and how many events it has. A final window can no longer change, and its state is gone.
+
+    ``members`` are their lifetimes; empty where only sums are kept.
+    """
 
     group: int
     le: int
     re: int
-    final: bool
-    members: tuple[EventView, ...]
+    size: int
+    final: bool = False
+    members: tuple[EventView, ...] = ()
 
 
 class Span(NamedTuple):
@@ -71,25 +78,29 @@ class Inspection:
         return tuple(window for window in self.windows if window.final)
 
 
-def inspect(kernel: General) -> Inspection:
+def windows_of(kernel: General) -> tuple[WindowView, ...]:
     """The windows of all retained events. Of an event that never ends, up to where time has come."""
     stored = kernel.store.events()
-    events = Events(*stored)
-    windows = kernel.frames.near(_bounded(kernel, Spans.of(events, "ends")), FOREVER)
+    windows = kernel.frames.near(_bounded(kernel, Spans.of(Events(*stored), "ends")), FOREVER)
     members = kernel.members(windows, kernel.store)
     groups = members.windows.group[members.window]
     views = [EventView(*row) for row in _columns(groups, members.le, members.re, members.w)]
     final = _final(kernel, windows)
     starts = np.searchsorted(members.window, np.arange(len(members) + 1)).tolist()
-    shown = tuple(
-        WindowView(group, le, re, bool(final[n]), tuple(views[starts[n] : starts[n + 1]]))
-        for n, (group, le, re) in enumerate(_columns(*members.windows))
-    )
-    retained = tuple(EventView(*row) for row in _columns(stored.key, stored.le, stored.re, stored.w))
-    return Inspection(kernel.frontier, None if kernel.sealed <= BEGINNING else kernel.sealed, shown, retained)
+    shown = []
+    for n, (group, le, re) in enumerate(_columns(*members.windows)):
+        inside = tuple(views[starts[n] : starts[n + 1]])
+        shown.append(WindowView(group, le, re, sum(view.times for view in inside), bool(final[n]), inside))
+    return tuple(shown)
 
 
-def affected(kernel: General, twin: General, change: Delta) -> Affected:
+def events_of(kernel: General) -> tuple[EventView, ...]:
+    """The retained events."""
+    stored = kernel.store.events()
+    return tuple(EventView(*row) for row in _columns(stored.key, stored.le, stored.re, stored.w))
+
+
+def affected_members(kernel: General, twin: General, change: Delta) -> Affected:
     """What a change would do. ``twin`` is a copy of the kernel, which the change is applied to."""
     events = twin.frames.placed(twin.read(change)).settled()
     spans = _bounded(kernel, Spans.of(events, kernel.lively.watch))
@@ -99,6 +110,22 @@ def affected(kernel: General, twin: General, change: Delta) -> Affected:
     after = _changeable(twin, spans)
     same = _untouched(before & after, spans)
     return Affected(tuple(sorted(before - same)), tuple(sorted(after - same)))
+
+
+def affected_sums(before: Iterable[WindowView], after: Iterable[WindowView], spans: Spans) -> Affected:
+    """What a change of these spans does to windows of which only sums are kept."""
+    old, new = ({Span(view.group, view.le, view.re) for view in views} for views in (before, after))
+    same = _untouched(old & new, spans)
+    return Affected(tuple(sorted(old - same)), tuple(sorted(new - same)))
+
+
+def spans_of(change: Delta, typed: Typed, context: Context) -> Spans:
+    """Where a change of the input changes the members of windows."""
+    schema = typed.inputs[0].schema
+    cells = np.zeros((len(change), 1), np.int64)
+    if schema.columns:
+        cells = Layout.of(schema).encode(change.columns, context.strings)
+    return Spans.of(Events(change.group, change.le, change.re, change.w, cells).settled(), "members")
 
 
 def _changeable(kernel: General, spans: Spans) -> set[Span]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from streamproof.events.time import BEGINNING
 from streamproof.kernels.base import Context, State
 from streamproof.kernels.cells import Ints
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.windows.edges import Edges
 from streamproof.kernels.windows.general import General
-from streamproof.kernels.windows.inspect import Inspection, affected, inspect
+from streamproof.kernels.windows.inspect import Inspection
 from streamproof.kernels.windows.panes import Panes
 from streamproof.plan.check import Typed
 
@@ -31,15 +32,16 @@ class WindowKernel:
     def inspect(self, change: Delta | None = None) -> Inspection:
         """The windows with their members, what is retained, how far the output is sealed, and what a change would do.
 
-        Nothing is changed by asking.
+        Nothing is changed by asking. Where only sums are kept, windows have sizes instead of members.
         """
-        assert isinstance(self._how, General)
-        shown = inspect(self._how)
+        how = self._how
+        sealed = None if how.sealed <= BEGINNING else how.sealed
+        shown = Inspection(how.frontier, sealed, how.windows(), how.events())
         if change is None:
             return shown
-        twin = General(self._how.typed, self._how.context)
-        twin.restore(self._how.snapshot())
-        return replace(shown, affected=affected(self._how, twin, change))
+        twin = type(how)(how.typed, how.context)
+        twin.restore(how.snapshot())
+        return replace(shown, affected=twin.affected(change))
 
     def snapshot(self) -> State:
         return self._how.snapshot()

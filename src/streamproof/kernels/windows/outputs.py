@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from streamproof.kernels.base import State
 from streamproof.kernels.cells import Ints
@@ -86,9 +87,19 @@ def difference(group_before: Ints, before: Rows, group_after: Ints, after: Rows)
     if not len(before.w):
         return group, both
     identity = np.column_stack([group, both.le, both.re, both.cells])
-    codes = Interner(identity.shape[1]).intern(identity)
-    net = np.zeros(int(codes.max()) + 1 if len(codes) else 0, np.int64)
-    np.add.at(net, codes, both.w)
-    _, firsts = np.unique(codes, return_index=True)
-    firsts = np.sort(firsts[net != 0])
-    return group[firsts], Rows(*(column[firsts] for column in both))._replace(w=net[codes[firsts]])
+    room = 1 << max(10, len(group).bit_length())
+    net, firsts = _nets(Interner(identity.shape[1], room).intern(identity), both.w)
+    firsts, net = firsts[net != 0], net[net != 0]
+    return group[firsts], Rows(*(column[firsts] for column in both))._replace(w=net)
+
+
+@njit(cache=True)
+def _nets(codes, w):  # type: ignore[no-untyped-def]
+    """Per number the sum of the weights, and the first row that has it; numbers count up from 0."""
+    count = codes.max() + 1
+    net, firsts = np.zeros(count, np.int64), np.full(count, -1)
+    for row in range(len(codes)):
+        net[codes[row]] += w[row]
+        if firsts[codes[row]] < 0:
+            firsts[codes[row]] = row
+    return net, firsts

@@ -23,11 +23,23 @@ from streamproof.kernels.store import Store
 from streamproof.kernels.windows.accumulators import Accumulators, add_rows, carry_row
 from streamproof.kernels.windows.changes import check_weights
 from streamproof.kernels.windows.grid import Grid, unbounded
+from streamproof.kernels.windows.inspect import Affected, EventView, Span, WindowView, affected_sums, spans_of
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.liveliness import Step, liveliness_of
 from streamproof.kernels.windows.outputs import Outputs
 from streamproof.kernels.windows.summed import summed, written
-from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, Entries, Scratch, gathered, is_nothing, merged, until
+from streamproof.kernels.windows.sums import (
+    GROUP,
+    PLACE,
+    SUMS,
+    Entries,
+    Scratch,
+    gathered,
+    is_nothing,
+    merged,
+    same_sums,
+    until,
+)
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.windows import Hopping, Tumbling
@@ -165,11 +177,45 @@ class Panes:
         self.moves = _folded(self.moves, first, self.sums.spec)
         self.long.drop(frontier)
 
+    # --- looking inside -----------------------------------------------------------------------------------------------
+
+    def windows(self) -> tuple[WindowView, ...]:
+        """The open windows that have members, as far as a pane has sums."""
+        per_window, per_hop = self.grid.size // self.pane, self.grid.hop // self.pane
+        shown = []
+        for group in self.live_groups().tolist():
+            starts, moves = (rows[rows[:, GROUP] == group] for rows in (self.starts, self.moves))
+            places = np.concatenate([starts[:, PLACE], moves[:, PLACE]])
+            first = max(self._first_open(self.frontier), (int(places.min()) - per_window) // per_hop + 1)
+            for k in range(first, int(places.max()) // per_hop + 1):
+                inside = (starts[:, PLACE] >= k * per_hop) & (starts[:, PLACE] < k * per_hop + per_window)
+                size = int(starts[inside, SUMS].sum() + moves[moves[:, PLACE] < k * per_hop, SUMS].sum())
+                le = self.grid.offset + k * self.grid.hop
+                shown += [WindowView(group, le, le + self.grid.size, size)] if size else []
+        return tuple(shown)
+
+    def events(self) -> tuple[EventView, ...]:
+        return ()
+
+    def affected(self, change: Delta) -> Affected:
+        """What a change does to the windows; afterwards it has changed them, so ask a copy."""
+        before, spans = self.windows(), spans_of(change, self.typed, self.context)
+        self.on_batch(change.at(BEGINNING))
+        near = {Span(*row) for row in zip(*(c.tolist() for c in self.grid.near(spans, FOREVER)), strict=True)}
+        found = affected_sums(before, self.windows(), spans)
+        return Affected(*(tuple(w for w in windows if w in near) for windows in (found.retract, found.insert)))
+
     # --- state --------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> State:
         state: State = {"frontier": self.frontier, "seen": self.seen, "sealed": self.sealed}
-        return {**state, **self.sums.snapshot(), "starts": self.starts, "moves": self.moves, "long": self.long.all_rows()}
+        return {
+            **state,
+            **self.sums.snapshot(),
+            "starts": self.starts,
+            "moves": self.moves,
+            "long": self.long.all_rows(),
+        }
 
     def restore(self, state: State) -> None:
         self.sums.restore(state)
@@ -227,7 +273,7 @@ PER_WINDOW, PER_HOP, OPEN, DUE_BEFORE, DUE, TICKS, OFFSET = range(7)
 
 
 @njit(cache=True, inline="always")
-def _advance(sums, which, starts, moves, at, window, numbers):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def _advance(sums, which, starts, moves, at, window, numbers):  # type: ignore[no-untyped-def]
     """Bring sums to a window. ``at``: the next start to enter, the next to leave, the next move, and both ends."""
     first = window * numbers[PER_HOP]
     beyond = first + numbers[PER_WINDOW]
@@ -265,15 +311,7 @@ def _next_change(starts, moves, cursor, ends, place):  # type: ignore[no-untyped
 
 
 @njit(cache=True, inline="always")
-def _same(rows, a, b):  # type: ignore[no-untyped-def]
-    for n in range(rows.shape[1]):
-        if rows[a, n] != rows[b, n]:
-            return False
-    return True
-
-
-@njit(cache=True, inline="always")
-def _put(emitted, found, size, sums, which, group, window, numbers):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def _put(emitted, found, size, sums, which, group, window, numbers):  # type: ignore[no-untyped-def]
     le = numbers[OFFSET] + window * numbers[PER_HOP] * numbers[TICKS]
     emitted[size, 0], emitted[size, 1], emitted[size, 3] = group, le, 2 * which - 1
     emitted[size, 2] = le + numbers[PER_WINDOW] * numbers[TICKS]
@@ -282,7 +320,7 @@ def _put(emitted, found, size, sums, which, group, window, numbers):  # type: ig
 
 
 @njit(cache=True)
-def _walk(old_starts, old_moves, starts, moves, new_starts, new_moves, numbers, emitted, found):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def _walk(old_starts, old_moves, starts, moves, new_starts, new_moves, numbers, emitted, found):  # type: ignore[no-untyped-def]
     """The rows that change, with their sums: corrections of windows that were due before, and those due now.
 
     A row that is taken back comes just before the one that replaces it. How many rows there are; −1 for too many.
@@ -292,47 +330,61 @@ def _walk(old_starts, old_moves, starts, moves, new_starts, new_moves, numbers, 
     at = np.zeros((2, 5), np.int64)
     cursor, ends = np.zeros(6, np.int64), np.zeros(6, np.int64)
     lists = (old_starts, old_moves, starts, moves, new_starts, new_moves)
-    while True:
+    while size >= 0:
         group = np.int64(FOREVER)
         for n in range(6):
             if cursor[n] < len(lists[n]):
                 group = min(group, lists[n][cursor[n], GROUP])
         if group == FOREVER:
-            return size
+            break
         for n in range(6):
             ends[n] = until(lists[n], cursor[n], group)
         sums[:] = 0
         for which in (OLD, NEW):
             at[which, 0] = at[which, 1] = cursor[2 * which]
             at[which, 2], at[which, 3], at[which, 4] = cursor[2 * which + 1], ends[2 * which], ends[2 * which + 1]
-        # windows that were due before and may have changed
-        window = max(numbers[OPEN], _first_with(_next_change(new_starts, new_moves, cursor, ends, -FOREVER), numbers))
-        while window <= numbers[DUE_BEFORE]:
-            _advance(sums, OLD, old_starts, old_moves, at, window, numbers)
-            _advance(sums, NEW, starts, moves, at, window, numbers)
-            if _same(sums, OLD, NEW):
-                change = _next_change(new_starts, new_moves, cursor, ends, window * numbers[PER_HOP])
-                window = max(window + 1, _first_with(change, numbers))
-                continue
-            if size + 2 > len(emitted):
-                return -1
-            for which in (OLD, NEW):
-                if sums[which, 0] > 0:
-                    _put(emitted, found, size, sums, which, group, window, numbers)
-                    size += 1
-            window += 1
-        # windows that are due now
-        window = numbers[DUE_BEFORE] + 1
-        while window <= numbers[DUE]:
-            _advance(sums, NEW, starts, moves, at, window, numbers)
-            if sums[NEW, 0] == 0:
-                upcoming = starts[at[NEW, 0], PLACE] if at[NEW, 0] < at[NEW, 3] else np.int64(FOREVER)
-                window = max(window + 1, _first_with(upcoming, numbers))
-                continue
-            if size == len(emitted):
-                return -1
-            _put(emitted, found, size, sums, NEW, group, window, numbers)
-            size += 1
-            window += 1
-        for n in range(6):
-            cursor[n] = ends[n]
+        size = _corrected(lists, cursor, ends, at, sums, group, numbers, emitted, found, size)
+        if size >= 0:
+            size = _completed(starts, moves, at, sums, group, numbers, emitted, found, size)
+        cursor[:] = ends
+    return size
+
+
+@njit(cache=True)
+def _corrected(lists, cursor, ends, at, sums, group, numbers, emitted, found, size):  # type: ignore[no-untyped-def]
+    """The windows of a group that were due before and may have changed."""
+    old_starts, old_moves, starts, moves, new_starts, new_moves = lists
+    window = max(numbers[OPEN], _first_with(_next_change(new_starts, new_moves, cursor, ends, -FOREVER), numbers))
+    while window <= numbers[DUE_BEFORE]:
+        _advance(sums, OLD, old_starts, old_moves, at, window, numbers)
+        _advance(sums, NEW, starts, moves, at, window, numbers)
+        if same_sums(sums, OLD, NEW):
+            change = _next_change(new_starts, new_moves, cursor, ends, window * numbers[PER_HOP])
+            window = max(window + 1, _first_with(change, numbers))
+            continue
+        if size + 2 > len(emitted):
+            return -1
+        for which in (OLD, NEW):
+            if sums[which, 0] > 0:
+                _put(emitted, found, size, sums, which, group, window, numbers)
+                size += 1
+        window += 1
+    return size
+
+
+@njit(cache=True)
+def _completed(starts, moves, at, sums, group, numbers, emitted, found, size):  # type: ignore[no-untyped-def]
+    """The windows of a group that are due now."""
+    window = numbers[DUE_BEFORE] + 1
+    while window <= numbers[DUE]:
+        _advance(sums, NEW, starts, moves, at, window, numbers)
+        if sums[NEW, 0] == 0:
+            upcoming = starts[at[NEW, 0], PLACE] if at[NEW, 0] < at[NEW, 3] else np.int64(FOREVER)
+            window = max(window + 1, _first_with(upcoming, numbers))
+            continue
+        if size == len(emitted):
+            return -1
+        _put(emitted, found, size, sums, NEW, group, window, numbers)
+        size += 1
+        window += 1
+    return size

@@ -96,6 +96,13 @@ def unique_windows(group: Ints, le: Ints, re: Ints) -> Windows:
     return Windows(group[fresh], le[fresh], re[fresh])
 
 
+def once(numbers: Ints) -> Ints:
+    """Numbers in order, each once."""
+    fresh = np.ones(len(numbers), np.bool_)
+    fresh[1:] = numbers[1:] != numbers[:-1]
+    return numbers[fresh]
+
+
 def spread(first: Ints, count: Ints) -> tuple[Ints, Ints]:
     """For each range of ``count`` numbers from ``first`` on: which range, and the number."""
     source = np.repeat(np.arange(len(count)), count)

@@ -17,7 +17,7 @@ from streamproof.kernels.windows.changes import Events, Spans
 from streamproof.kernels.windows.frames import least_held
 from streamproof.kernels.windows.liveliness import Liveliness, Step
 from streamproof.kernels.windows.outputs import Outputs
-from streamproof.kernels.windows.segments import Bools, Windows, firsts_from, spread
+from streamproof.kernels.windows.segments import Bools, Windows, firsts_from, once, spread
 
 
 class Snapshots:
@@ -41,7 +41,7 @@ class Snapshots:
         first -= ~bounds.ends_group(first - 1, spans.group)  # the window that ends at lo or later
         beyond = bounds.first_from(spans.group, spans.hi + 1)
         _, at = spread(first, np.maximum(beyond - first, 0))
-        windows = self._windows(np.unique(at))
+        windows = self._windows(once(at))
         return windows.take(self._lively.is_due(windows, due))
 
     def _windows(self, at: Ints) -> Windows:

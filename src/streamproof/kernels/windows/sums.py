@@ -112,10 +112,19 @@ def _merged(first, second, spec, lead, rows):  # type: ignore[no-untyped-def]
 @njit(cache=True, inline="always")
 def is_nothing(rows, row):  # type: ignore[no-untyped-def]
     """Whether all sums of a row are zero."""
+    anything = np.int64(0)
     for n in range(SUMS, rows.shape[1]):
-        if rows[row, n] != 0:
-            return False
-    return True
+        anything |= rows[row, n]
+    return anything == 0
+
+
+@njit(cache=True, inline="always")
+def same_sums(rows, a, b):  # type: ignore[no-untyped-def]
+    """Whether two rows are equal."""
+    differs = np.int64(0)
+    for n in range(rows.shape[1]):
+        differs |= rows[a, n] ^ rows[b, n]
+    return differs == 0
 
 
 @njit(cache=True, inline="always")
