@@ -3,8 +3,8 @@
 python benchmarks/bench_engine.py [--events 1000000] [--batch 100000] [--query Q2 --query Q4] [--disorder]
 
 Every figure is CPU seconds of this process, from the Parquet file to the last output row; the output is counted and
-thrown away. The local engine also gives corrections and CTIs, which a batch run does not need. The ratio is DuckDB's time
-divided by ours: above 1 we are faster.
+thrown away. The local engine also gives corrections and CTIs, which a batch run does not need. The ratio is DuckDB's
+time divided by ours: above 1 we are faster.
 """
 
 from __future__ import annotations

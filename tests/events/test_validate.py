@@ -166,7 +166,7 @@ V = Schema.of({"v": "int64"})
             "a change from 9 on, but the CTI before it promised no change before 10\n"
             "  at: event 2 (retract a [1, 20) → 9); event a was [1, 20), last CTI 10\n"
             "  fix: send the event before its CTI, delay CTIs (advance_time), "
-            'or read with policy="drop" or "dead_letter"',
+            "or let it go: policy drop or dead_letter (--on-error)",
         ),
         (
             [Insert("a", 5, 5, {"v": 1})],
@@ -185,14 +185,14 @@ V = Schema.of({"v": "int64"})
             "duplicate_id",
             'the id "a" belongs to a live event\n  at: event 1 (insert a [1, 20)); event a was [1, 20)\n'
             "  fix: give every event an id of its own; an id is free again after a full retraction, "
-            'or read with policy="drop" or "dead_letter"',
+            "or let it go: policy drop or dead_letter (--on-error)",
         ),
         (
             [Retract("a", 1, 20, 9, {"v": 1})],
             "unmatched_retraction",
             'the retraction names "a", but no such event is live\n  at: event 0 (retract a [1, 20) → 9)\n'
             "  fix: a retraction repeats id, le, payload and the current re of its event, "
-            'or read with policy="drop" or "dead_letter"',
+            "or let it go: policy drop or dead_letter (--on-error)",
         ),
         (
             [A, Retract("a", 1, 19, 9, {"v": 1})],
@@ -200,7 +200,7 @@ V = Schema.of({"v": "int64"})
             'the retraction does not match what "a" is now\n'
             "  at: event 1 (retract a [1, 19) → 9); event a was [1, 20)\n"
             "  fix: a retraction repeats id, le, payload and the current re of its event, "
-            'or read with policy="drop" or "dead_letter"',
+            "or let it go: policy drop or dead_letter (--on-error)",
         ),
     ],
 )

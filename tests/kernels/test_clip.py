@@ -31,14 +31,14 @@ def case(on: str) -> Case:
 
 
 @pytest.mark.parametrize("on", CONDITIONS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_agrees_with_the_meaning_at_every_step(on: str, data: st.DataObject) -> None:
     check_laws(case(on), DrawnChoices(data.draw))
 
 
 @pytest.mark.parametrize("on", ["l.k = r.k", "l.v <> r.v"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.data())
 def test_batches_do_not_matter(on: str, data: st.DataObject) -> None:
     check_splits(case(on), DrawnChoices(data.draw))

@@ -48,27 +48,27 @@ def values(on: str) -> Case:
 
 @pytest.mark.parametrize("node", [Join, FollowedBy])
 @pytest.mark.parametrize("on", CONDITIONS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_agrees_with_the_meaning_at_every_step(node: type[Join], on: str, data: st.DataObject) -> None:
     check_laws(case(node, on), DrawnChoices(data.draw))
 
 
 @pytest.mark.parametrize("on", ["l.s = r.s", "l.f = r.f", "l.v = r.f", "l.v = r.d", "l.s = r.s and l.f = r.d"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_keys_of_all_types(on: str, data: st.DataObject) -> None:
     check_laws(values(on), DrawnChoices(data.draw))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_a_result_without_columns_counts(data: st.DataObject) -> None:
     check_laws(case(Join, "l.k = r.k", ()), DrawnChoices(data.draw))
 
 
 @pytest.mark.parametrize("node", [Join, FollowedBy])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_batches_do_not_matter(node: type[Join], data: st.DataObject) -> None:
     check_splits(case(node, "l.k = r.k"), DrawnChoices(data.draw))
@@ -93,6 +93,8 @@ def test_rows_go_by_the_frontier_of_the_other_side() -> None:
     run = Run.of(case(Join, "1 = 1"))
     run.push(Step(0, ((0, 1, 5, 1, (1, 1)),), FOREVER))
     assert run.kernel.live_rows() == 1  # rights may still come
+    run.push(Step(1, (), 4))
+    assert run.kernel.live_rows() == 1  # even one that starts at 4
     run.push(Step(1, (), 5))
     assert run.kernel.live_rows() == 0
 
@@ -113,7 +115,7 @@ def test_keys_that_nobody_holds_are_forgotten() -> None:
 def test_a_row_without_a_partner_raises_nothing() -> None:
     run = Run.of(case(Join, "l.k = r.k and l.v + 9223372036854775807 > 0"))
     run.push(Step(0, ((0, 1, 5, 1, (1, 1)),), 1))
-    with pytest.raises(RunError, match="overflow|fit"):
+    with pytest.raises(RunError, match=r"1 \+ 9223372036854775807 does not fit into int64"):
         run.push(Step(1, ((0, 1, 5, 1, (1, 1)),), 1))
 
 

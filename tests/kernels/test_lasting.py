@@ -29,21 +29,21 @@ def case(name: str, *names: str) -> Case:
 
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("names", [("v",), ("k", "s", "f"), ()])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_agrees_with_the_meaning_at_every_step(name: str, names: tuple[str, ...], data: st.DataObject) -> None:
     check_laws(case(name, *names), DrawnChoices(data.draw))
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_many_events_of_one_payload(name: str, data: st.DataObject) -> None:
     check_laws(case(name), DrawnChoices(data.draw), Shape(groups=1, longest=3, changes=6))
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_batches_do_not_matter(name: str, data: st.DataObject) -> None:
     check_splits(case(name, "v"), DrawnChoices(data.draw))

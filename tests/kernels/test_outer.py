@@ -25,14 +25,14 @@ def case(node: type[nodes.Join], on: str) -> Case:
 
 @pytest.mark.parametrize("node", OUTER)
 @pytest.mark.parametrize("on", ["1 = 1", "l.k = r.k", "l.v <> r.v", "l.k = r.k and l.v > 0 and r.v < 2"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_agrees_with_the_meaning_at_every_step(node: type[nodes.Join], on: str, data: st.DataObject) -> None:
     check_laws(case(node, on), DrawnChoices(data.draw))
 
 
 @pytest.mark.parametrize("node", OUTER)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.data())
 def test_batches_do_not_matter(node: type[nodes.Join], data: st.DataObject) -> None:
     check_splits(case(node, "l.k = r.k"), DrawnChoices(data.draw))

@@ -28,14 +28,14 @@ def case(node: Session) -> Case:
 
 
 @pytest.mark.parametrize("node", SESSIONS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_agrees_with_the_meaning_at_every_step(node: Session, data: st.DataObject) -> None:
     check_laws(case(node), DrawnChoices(data.draw))
 
 
 @pytest.mark.parametrize("node", SESSIONS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_batches_do_not_matter(node: Session, data: st.DataObject) -> None:
     check_splits(case(node), DrawnChoices(data.draw))

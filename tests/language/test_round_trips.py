@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import find, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import streamproof
@@ -69,9 +68,12 @@ def test_the_layout_of_python_changes_nothing(plan: Plan, width: int) -> None:
 
 def test_every_node_is_covered() -> None:
     """The generator makes every node there is."""
+    found: set[type[nodes.Node]] = set()
 
-    def holds(kind: type[nodes.Node]) -> Callable[[Plan], bool]:
-        return lambda plan: any(isinstance(node, kind) for node in nodes.walk(plan))
+    @given(plans)
+    @settings(max_examples=400, derandomize=True, deadline=None, phases=[Phase.generate])
+    def collect(plan: Plan) -> None:
+        found.update(type(node) for node in nodes.walk(plan))
 
-    for kind in nodes.NODES:
-        find(plans, holds(kind))
+    collect()
+    assert found == set(nodes.NODES)

@@ -183,6 +183,12 @@ class SideReader:
             for pair in condition.equalities
         ]
 
+        exprs = [evaluate.expr for evaluate, _ in self._keys]
+        stored = all(isinstance(expr, Col) and expr.name in self.stored for expr in exprs)
+        self._stored_keys = (
+            [self.stored.index(expr.name) for expr in exprs if isinstance(expr, Col)] if stored else None
+        )
+
     def read(self, delta: Delta, *, spare: int = 0) -> tuple[Cells, Flags]:
         """The rows that can match, as the rows of a run with ``spare`` more cells; and which rows those are."""
         columns = self._columns(delta)
@@ -194,9 +200,22 @@ class SideReader:
             chosen = pa.array(able)
             values, payload = ([column.filter(chosen) for column in part] for part in (values, payload))
             delta = delta.take(able)
-        key = self.keys.number(delta.group, cells_of(self.keys.layout, values, len(delta), self.keys.context))
         cells = cells_of(self.layout, payload, len(delta), self.keys.context)
+        key = self.keys.number(delta.group, self._key_cells(cells, values))
         return ordered(key, delta.le, delta.re, delta.w, cells, spare=spare), able
+
+    def _key_cells(self, cells: Cells, values: list[pa.Array]) -> Cells:
+        """The cells of keys: copied where all of them are stored columns, which have cells already."""
+        layout = self.keys.layout
+        if self._stored_keys is None:
+            return cells_of(layout, values, len(cells), self.keys.context)
+        copied = np.zeros((len(cells), layout.width), np.int64)
+        for n, at in enumerate(self._stored_keys):
+            (kind, to), (_, cell) = layout.columns[n], self.layout.columns[at]
+            width = 2 if kind.kind == "decimal" else 1
+            copied[:, to : to + width] = cells[:, cell : cell + width]
+            copied[:, -1] |= (cells[:, -1] >> at & 1) << n
+        return copied
 
     def _columns(self, delta: Delta) -> Columns:
         named = {Col(name, self.side): column for name, column in zip(self.names, delta.columns, strict=True)}

@@ -40,6 +40,8 @@ def ordered(key: Ints, le: Ints, re: Ints, w: Ints, cells: Cells, *, spare: int 
     """
     if not len(key):
         return np.empty((0, PAYLOAD + cells.shape[1] + spare), np.int64)
+    # for columns that may not be written to, all that is compiled would be compiled once more
+    key, le, re, w = (column if column.flags.writeable else column.copy() for column in (key, le, re, w))
     rows: Cells = _arranged(order_by(key, le), key, le, re, w, cells, spare)
     return rows[: _settle(rows)]
 

@@ -86,7 +86,7 @@ def _roles(plan: Plan) -> tuple[str, ...]:
 
 def _lines(branch: _Branch, first: str, rest: str) -> Iterator[tuple[str, _Branch]]:
     role = "" if not branch.role else branch.role + (" " if branch.role.endswith("=") else ": ")
-    yield f"{first}{role}{_visible(label(branch.node))}", branch
+    yield f"{first}{_visible(role + label(branch.node))}", branch
     for n, child in enumerate(branch.children):
         is_last = n == len(branch.children) - 1
         yield from _lines(child, rest + ("└─ " if is_last else "├─ "), rest + ("   " if is_last else "│  "))

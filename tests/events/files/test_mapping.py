@@ -116,7 +116,7 @@ def test_a_file_of_naive_times_names_the_fix(tmp_path: Path) -> None:
     text = "time\n2024-05-01T00:00:00\n2024-05-01 01:00:00\n"
     with pytest.raises(InputError, match="has no zone") as info:
         csv(tmp_path, text, mapping=ColumnMapping(start="time")).history()
-    assert info.value.fix == 'say which zone is meant: ColumnMapping(…, assume_zone="UTC")'
+    assert info.value.fix == 'say which zone is meant: ColumnMapping(…, assume_zone="UTC"), or --map assume_zone=UTC'
     reader = csv(tmp_path, text, mapping=ColumnMapping(start="time", assume_zone="UTC", unit="s"))
     assert spans(reader) == [(T0, T0 + 1), (T0 + 3600, T0 + 3601)]
     berlin = csv(tmp_path, text, mapping=ColumnMapping(start="time", assume_zone="Europe/Berlin", unit="s"))
@@ -149,7 +149,7 @@ def test_reserved_names_ask_for_a_new_one(tmp_path: Path) -> None:
     with pytest.raises(InputError) as info:
         csv(tmp_path, "t,w\n1,2\n", mapping=ColumnMapping(start="t"))
     assert info.value.name == "reserved_column"
-    assert info.value.fix == 'rename it on reading: ColumnMapping(…, rename={"w": "w_"})'
+    assert info.value.fix == 'rename it: ColumnMapping(…, rename={"w": "w_"}), or --map rename.w=w_'
     reader = csv(tmp_path, "t,w\n1,2\n", mapping=ColumnMapping(start="t", rename={"w": "w_"}))
     assert reader.history().to_rows()[0].payload == {"w_": 2}
 

@@ -47,7 +47,7 @@ def sizes(choices: Choices) -> Iterator[int]:
 
 
 def laws(**options: Any) -> Callable[[Any], Any]:
-    quick = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    quick = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     return lambda test: quick(given(cases(**options))(test))
 
 

@@ -187,7 +187,8 @@ class Panes:
             starts, moves = (rows[rows[:, GROUP] == group] for rows in (self.starts, self.moves))
             places = np.concatenate([starts[:, PLACE], moves[:, PLACE]])
             first = max(self._first_open(self.frontier), (int(places.min()) - per_window) // per_hop + 1)
-            for k in range(first, int(places.max()) // per_hop + 1):
+            last = min(int(places.max()) // per_hop, self.grid.last_due(FOREVER))
+            for k in range(first, last + 1):
                 inside = (starts[:, PLACE] >= k * per_hop) & (starts[:, PLACE] < k * per_hop + per_window)
                 size = int(starts[inside, SUMS].sum() + moves[moves[:, PLACE] < k * per_hop, SUMS].sum())
                 le = self.grid.offset + k * self.grid.hop
