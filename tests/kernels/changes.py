@@ -53,7 +53,7 @@ class Step:
 class Shape:
     """What random streams look like."""
 
-    steps: int = 8
+    steps: int = 12
     changes: int = 4  # most in one step
     longest: int = 6
     groups: int = 2

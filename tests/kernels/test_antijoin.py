@@ -100,6 +100,30 @@ def test_a_right_event_that_ends_at_the_frontier_covers_on() -> None:
     run.agrees()
 
 
+def test_a_right_event_that_ends_after_the_frontier_stays() -> None:
+    run = Run.of(case("1 = 1"))
+    run.push(Step(1, ((0, 3, 11, 1, (1, 1)),), 10))
+    run.push(Step(0, (), 10))
+    assert run.kernel.live_rows() == 1
+    assert run.push(Step(0, ((0, 10, 20, 1, (1, 1)),), 10)) == Counter({(0, 11, 20, (1, 1)): 1})
+
+
+def test_an_event_that_starts_where_one_change_ends_and_meets_the_next() -> None:
+    run = Run.of(case("1 = 1"))
+    run.push(Step(0, ((0, 4, 10, 1, (1, 1)),), 1))
+    run.push(Step(1, ((0, 2, 4, 1, (1, 1)), (0, 8, 9, 1, (1, 1))), 1))
+    assert run.output == Counter({(0, 4, 8, (1, 1)): 1, (0, 9, 10, (1, 1)): 1})
+
+
+@pytest.mark.parametrize("on", ["1 = 1", "l.v <= r.v"])
+def test_rights_that_came_in_any_order(on: str) -> None:
+    run = Run.of(case(on))
+    run.push(Step(1, tuple((0, t, t + 2, 1, (1, 1)) for t in (10, 20, 30)), 1))
+    run.push(Step(1, ((0, 2, 4, 1, (1, 1)),), 1))
+    run.push(Step(0, ((0, 1, 40, 1, (1, 1)),), 1))
+    assert sorted(event[1:3] for event in run.output) == [(1, 2), (4, 10), (12, 20), (22, 30), (32, 40)]
+
+
 def test_equal_events_keep_their_number() -> None:
     run = Run.of(case("1 = 1"))
     run.push(Step(0, ((0, 1, 9, 1, (1, 1)), (0, 1, 9, 1, (1, 1))), 0))

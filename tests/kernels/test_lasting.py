@@ -19,7 +19,6 @@ KERNELS = {
     "coalesce": (Coalesce, CoalesceKernel),
     "distinct": (Distinct, DistinctKernel),
 }
-ROW = (0, 1, 5, 1, (1,))
 
 
 def case(name: str, *names: str) -> Case:
@@ -71,6 +70,14 @@ def test_distinct_remembers_the_last_boundary() -> None:
     assert change == Counter(
         {(0, 5, FOREVER, (1,)): -1, (0, 5, 9, (1,)): 1, (0, 9, 12, (1,)): 1, (0, 12, FOREVER, (1,)): 1}
     )
+
+
+def test_distinct_remembers_it_for_an_event_that_ends_at_the_frontier() -> None:
+    run = Run.of(case("distinct", "v"))
+    run.push(Step(0, ((0, 1, 5, 1, (1,)), (0, 2, 10, 1, (1,))), 10))
+    assert run.kernel.live_rows() == 2
+    change = run.push(Step(0, ((0, 2, 10, -1, (1,)), (0, 2, 15, 1, (1,))), 10))
+    assert change == Counter({(0, 5, 10, (1,)): -1, (0, 5, 15, (1,)): 1})
 
 
 def test_chains_pair_up_anew_when_ends_change() -> None:

@@ -18,6 +18,7 @@ from streamproof.events.time import FOREVER
 from streamproof.plan.modules import Event, Module, Payload, Properties, Registry, WindowSpan, uda, udo
 
 Number = int | float
+MeanState = tuple[list[float], int, dict[str, int]]
 
 
 @cache
@@ -70,28 +71,35 @@ def _ascending(values: Sequence[Number | None]) -> list[float]:
 
 @uda("mean", returns="float64", takes="float64", incremental=True, properties=Properties(invertible=True))
 class Mean:
-    """The mean, kept as an exact sum and a count: an example of an incremental module."""
+    """The mean, kept as an exact sum and a count: an example of an incremental module.
 
-    def start(self) -> tuple[list[float], int]:
-        return [], 0
+    What no sum gives back, NaN and the infinities, is counted beside.
+    """
 
-    def add(self, state: tuple[list[float], int], events: Sequence[Number | None]) -> tuple[list[float], int]:
-        partials, count = state
+    def start(self) -> MeanState:
+        return [], 0, {}
+
+    def add(self, state: MeanState, events: Sequence[Number | None]) -> MeanState:
+        return self._changed(state, events, 1)
+
+    def remove(self, state: MeanState, events: Sequence[Number | None]) -> MeanState:
+        return self._changed(state, events, -1)
+
+    def _changed(self, state: MeanState, events: Sequence[Number | None], sign: int) -> MeanState:
+        partials, count, odd = state
         known = [float(value) for value in events if value is not None]
         for value in known:
-            _accumulate(partials, value)
-        return partials, count + len(known)
+            if math.isfinite(value):
+                _accumulate(partials, sign * value)
+            else:
+                odd[str(value)] = odd.get(str(value), 0) + sign
+        return partials, count + sign * len(known), odd
 
-    def remove(self, state: tuple[list[float], int], events: Sequence[Number | None]) -> tuple[list[float], int]:
-        partials, count = state
-        known = [float(value) for value in events if value is not None]
-        for value in known:
-            _accumulate(partials, -value)
-        return partials, count - len(known)
-
-    def result(self, state: tuple[list[float], int]) -> float | None:
-        partials, count = state
-        return sum(partials) / count if count else None
+    def result(self, state: MeanState) -> float | None:
+        partials, count, odd = state
+        if not count:
+            return None
+        return sum((float(name) for name, times in odd.items() if times), sum(partials)) / count
 
 
 def _accumulate(partials: list[float], value: float) -> None:

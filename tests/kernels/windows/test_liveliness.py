@@ -47,6 +47,14 @@ def test_a_snapshot_that_ends_at_the_frontier_may_still_get_longer(fn: str) -> N
     assert (output(longer), longer.frontier) == ([(1, 12, 1, 5)], 13)
 
 
+@pytest.mark.parametrize("fn", ["sum", "max"])
+def test_the_row_of_such_a_snapshot_is_still_known(fn: str) -> None:
+    subject = kernel(Snapshot(), fn)
+    assert output(subject.on_batch(0, rows((1, 8, 1, 5), frontier=8))) == [(1, 8, 1, 5)]
+    longer = subject.on_batch(0, rows((1, 8, -1, 5), (1, 12, 1, 5), frontier=13))
+    assert output(longer) == [(1, 8, -1, 5), (1, 12, 1, 5)]
+
+
 def test_ties_for_first_hold_a_window_until_their_ends_are_sealed() -> None:
     """Of events that start together the one that ends first comes first, and ends may move after the window closed."""
     subject = kernel(Tumbling(5), "first")
@@ -54,6 +62,15 @@ def test_ties_for_first_hold_a_window_until_their_ends_are_sealed() -> None:
     assert (output(sealed), sealed.frontier) == ([(0, 5, 1, 2)], 0)
     changed = subject.on_batch(0, rows((3, 10, -1, 1), (3, 7, 1, 1), frontier=9))
     assert (output(changed), changed.frontier) == ([(0, 5, -1, 2), (0, 5, 1, 1)], 5)
+
+
+def test_ties_hold_an_open_snapshot_from_its_start() -> None:
+    """A snapshot is continued where an event begins or ends, but which of two is the last may change for all of it."""
+    subject = kernel(Snapshot(), "last")
+    sealed = subject.on_batch(0, rows((1, 8, 1, 1), (1, 8, 1, 2), frontier=8))
+    assert (output(sealed), sealed.frontier) == ([(1, 8, 1, 2)], 1)
+    changed = subject.on_batch(0, rows((1, 8, -1, 1), (1, 9, 1, 1), frontier=10))
+    assert (output(changed), changed.frontier) == ([(1, 8, -1, 2), (1, 8, 1, 1), (8, 9, 1, 1)], 10)
 
 
 def test_a_single_first_event_holds_nothing() -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from streamproof.engines.oracle.dialect import Dialect, Rule, Sql, quote
 from streamproof.engines.oracle.functions import SHARED, call, days_of, exact
 from streamproof.engines.oracle.letters import case_pairs
-from streamproof.events.schema import FLOAT64, INT64, Type
+from streamproof.events.schema import FLOAT64, INT64, STRING, Type
 
 
 def _unless(bad: str, value: str) -> Rule:
@@ -86,6 +86,8 @@ def _sign(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
 
 def _substr(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
     """Characters at positions from start to before start + length; there are none before position 1."""
+    if args[0].type != STRING:  # null, of no type in particular
+        return "CAST(NULL AS VARCHAR)"
 
     def cut(s: str, n: str) -> str:
         length = f"least(greatest(CAST({s} AS HUGEINT) + {n} - greatest({s}, 1), 0), 2147483647)"

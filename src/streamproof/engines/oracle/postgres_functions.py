@@ -7,7 +7,7 @@ from typing import Final
 
 from streamproof.engines.oracle.dialect import Dialect, Rule, Sql, quote, whole
 from streamproof.engines.oracle.functions import DAY, SHARED, call, days_of, exact, infix
-from streamproof.events.schema import FLOAT64, INT64, Kind, Type
+from streamproof.events.schema import FLOAT64, INT64, STRING, Kind, Type
 
 CastRule = Callable[[Dialect, Sql, Type, bool], str]
 C: Final = 'COLLATE "C"'
@@ -56,6 +56,8 @@ def _round(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
 
 
 def _substr(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
+    if args[0].type != STRING:  # null, of no type in particular
+        return "CAST(NULL AS text)"
     return call("pg_temp.sp_substr" if len(args) == 3 else "pg_temp.sp_substr_from")(dialect, args, result)
 
 

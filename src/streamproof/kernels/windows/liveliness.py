@@ -74,18 +74,19 @@ class Liveliness:
     def sealed(self, frontier: int, opened: int, outputs: Outputs) -> int:
         """The output's frontier. ``opened`` is the least start of a window that can still get members.
 
-        ``outputs`` holds what is not final, so it holds every closed window that can still change.
+        ``outputs`` has every window that is out and not final. One whose rows an end may still change, even where its
+        members stay, changes from its start on.
         """
         if frontier >= FOREVER:
             return FOREVER
         if not self.sealable:
             return BEGINNING
-        closed = self.is_closed(outputs.windows.re, frontier)
+        unsure = outputs.hold >= frontier
         if self.stamp == "point_end":
-            return min(frontier, _least(outputs.windows.re[closed]))
+            return min(frontier, _least(outputs.windows.re[unsure]))
         if self.time_bound and self.emission != "final":
             return frontier
-        held = min(frontier, _least(outputs.windows.le[closed]))
+        held = min(frontier, _least(outputs.windows.le[unsure]))
         if self.snapshot and self.stable and self.emission != "final":
             return held  # what lies before the frontier stays: rows are shortened and continued, not replaced
         return min(held, opened)
