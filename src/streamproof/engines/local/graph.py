@@ -1,143 +1,127 @@
-"""A typed plan as a graph of kernels, and how a change of a source runs through it.
+"""Typed plans as one graph of kernels, and how a change of a source runs through it.
 
-Every node that is one object in the typed plan is one kernel, so a stream that is read twice is computed once. A
-group_apply is two kernels, in and out, around the kernels of its apply branch.
+Equal sub-plans are one kernel: within a plan, and between the plans that run on one graph. A group_apply is two
+kernels, in and out, around the kernels of its apply branch.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 import numpy as np
 
 from streamproof.engines.local.rules import KERNELS
+from streamproof.engines.local.seal import SealKernel, is_settled
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context, Kernel, State
-from streamproof.kernels.cells import Layout
+from streamproof.kernels.cells import Ints, Layout
 from streamproof.kernels.delta import Delta, concat, consolidate
 from streamproof.kernels.groups import EnterGroups, Groups, LeaveGroups
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
+from streamproof.plan.labels import label
 
 STRINGS_BEFORE_COLLECTION = 100_000
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Step:
     """One kernel in the graph, and where its output goes."""
 
     kernel: Kernel
     typed: Typed
+    name: str  # the operator in words
+    identity: str  # equal for equal operators over equal inputs, in every graph
     readers: list[tuple[int, int]] = field(default_factory=list)  # step and port
+    groups: Groups | None = None  # whose numbers its rows carry
+    rows_in: int = 0
+    rows_out: int = 0
+
+
+@dataclass(slots=True)
+class _Placing:
+    """One plan on its way into the graph."""
+
+    eras: Mapping[str, int]
+    done: dict[int, int] = field(default_factory=dict)  # the step of each typed node, by identity
+    used: list[Typed] = field(default_factory=list)  # keeps the nodes alive, so that no identity is given twice
 
 
 class Graph:
-    """The kernels of one plan, inputs before readers."""
+    """The kernels of one or several plans, inputs before readers."""
 
-    def __init__(self, typed: Typed, context: Context) -> None:
-        self.typed, self.context = typed, context
+    def __init__(self, typed: Typed | None, context: Context, *, advance_apart: bool = False) -> None:
+        """``advance_apart``: whoever feeds the graph does the work of advance_time, and feeds those steps directly."""
+        self.context = context
         self.steps: list[Step] = []
         self.sources: dict[str, int] = {}  # the step of each source
-        self._places: dict[int, int] = {}  # the step of each typed node, by identity
-        self._inside: list[tuple[Groups, set[int]]] = []  # each group_apply and the steps that count its groups
-        self._output = self._place(typed)
-        self._layout = Layout.of(typed.schema)
+        self.outputs: Counter[int] = Counter()  # steps whose output is wanted, and by how many
+        self._advance_apart = advance_apart
+        self._by_identity: dict[str, int] = {}
+        self._groups: list[Groups] = []  # outer ones before inner ones
         self._collect_at = STRINGS_BEFORE_COLLECTION
+        self._output = -1 if typed is None else self.add(typed)
 
-    def _place(self, typed: Typed) -> int:
-        """The step of a node, made with all it reads if it is new."""
-        if id(typed) in self._places:
-            return self._places[id(typed)]
-        if isinstance(typed.node, nodes.GroupApply):
-            step = self._place_group(typed)
-        else:
-            feeds = [self._place(part) for part in typed.inputs]
-            step = self._add(KERNELS[typed.node](typed, self.context), typed, feeds)
-            if isinstance(typed.node, nodes.Source):
-                self.sources[typed.node.name] = step
-        self._places[id(typed)] = step
+    # --- plans come and go --------------------------------------------------------------------------------------------
+
+    def add(self, typed: Typed, *, eras: Mapping[str, int] | None = None) -> int:
+        """The step that gives a plan's output. Steps that are there already are used again.
+
+        ``eras`` says from when on the plan reads each source: plans of different eras share nothing.
+        """
+        placing = _Placing(eras or {})
+        step = self._place(typed, None, placing)
+        if self.context.emission == "final" and not is_settled(typed):
+            step = self._step("seal", "", [step], typed, None, lambda: SealKernel(typed, self.context))
+        self.outputs[step] += 1
         return step
 
-    def _place_group(self, typed: Typed) -> int:
+    def _place(self, typed: Typed, groups: Groups | None, placing: _Placing) -> int:
+        """The step of a node, made with all it reads if it is new."""
+        if id(typed) in placing.done:
+            return placing.done[id(typed)]
+        node = typed.node
+        if isinstance(node, nodes.GroupApply):
+            step = self._place_group(typed, groups, placing)
+        else:
+            root = isinstance(node, nodes.Source) or (self._advance_apart and isinstance(node, nodes.AdvanceTime))
+            feeds = [] if root else [self._place(part, groups, placing) for part in typed.inputs]
+            era = placing.eras.get(_source_of(typed), 0) if root else 0
+            text = f"{nodes.parameters(node)!r} {typed.schema.columns} {typed.schema.unit} {typed.module} {era}"
+            if root and typed.inputs:
+                text += f" {_source_of(typed)}"
+            step = self._step(label(node), text, feeds, typed, groups, lambda: KERNELS[node](typed, self.context))
+            if isinstance(node, nodes.Source):
+                self.sources[node.name] = step
+        placing.done[id(typed)] = step
+        placing.used.append(typed)
+        return step
+
+    def _place_group(self, typed: Typed, groups: Groups | None, placing: _Placing) -> int:
         source, branch = typed.inputs
-        groups = Groups(typed, self.context)
-        enter = self._add(EnterGroups(groups), typed, [self._place(source)])
+        assert isinstance(typed.node, nodes.GroupApply)
+        key = f"{typed.node.key}"
+        enter = self._step(
+            f"group by {', '.join(typed.node.key)}", key, [self._place(source, groups, placing)], typed, groups,
+            lambda: EnterGroups(self._new_groups(typed)),
+        )  # fmt: skip
+        kernel = self.steps[enter].kernel
+        assert isinstance(kernel, EnterGroups)
+        inner = kernel.groups
         for leaf in _leaves(branch):
-            self._places[id(leaf)] = enter
-        last = self._place(branch)
-        deeper = set[int]().union(*(steps for _, steps in self._inside))  # those count groups of their own
-        self._inside.append((groups, set(range(enter + 1, len(self.steps))) - deeper))
-        return self._add(LeaveGroups(groups), typed, [last])
+            placing.done[id(leaf)] = enter
+            placing.used.append(leaf)
+        last = self._place(branch, inner, placing)
+        text = f"{key} {typed.schema.columns}"
+        return self._step("group end", text, [enter, last], typed, groups, lambda: LeaveGroups(inner), port_from=1)
 
-    def _add(self, kernel: Kernel, typed: Typed, feeds: list[int]) -> int:
-        self.steps.append(Step(kernel, typed))
-        number = len(self.steps) - 1
-        for port, feed in enumerate(feeds):
-            self.steps[feed].readers.append((number, port))
-        return number
+    def _new_groups(self, typed: Typed) -> Groups:
+        self._groups.append(Groups(typed, self.context))
+        return self._groups[-1]
 
-    def push(self, source: str, delta: Delta) -> Delta:
-        """The change of the output that a change of one source makes, without anything that cancels.
-
-        The end of time comes alone, after the last rows: what they take back must not be looked for up to there.
-        """
-        if delta.frontier < FOREVER or not len(delta):
-            return self._push(source, delta)
-        last = Delta.empty(self.schemas[source], frontier=FOREVER)
-        parts = [self._push(source, delta.at(BEGINNING)), self._push(source, last)]
-        both = concat(parts, frontier=max(part.frontier for part in parts))
-        return consolidate(both, self._layout, self.context.strings)
-
-    def _push(self, source: str, delta: Delta) -> Delta:
-        waiting: dict[int, list[tuple[int, Delta]]] = defaultdict(list)
-        waiting[self.sources[source]].append((0, delta))
-        result = Delta.empty(self.typed.schema)
-        for number, step in enumerate(self.steps):
-            if number not in waiting:
-                continue
-            parts = [step.kernel.on_batch(port, part) for port, part in waiting.pop(number)]
-            output = concat(parts, frontier=max(part.frontier for part in parts))
-            for reader, port in step.readers:
-                waiting[reader].append((port, output))
-            if number == self._output:
-                result = consolidate(output, self._layout, self.context.strings)
-        self._collect()
-        return result
-
-    def _collect(self) -> None:
-        """Forget groups and strings that no kernel holds, once there are many."""
-        for groups, steps in self._inside:  # inner ones first: they hold outer groups
-            if groups.wants_collection():
-                live = [self.steps[n].kernel.live_groups() for n in steps]
-                groups.collect(np.unique(np.concatenate(live)) if live else np.empty(0, np.int64))
-        strings = self.context.strings
-        if len(strings) >= self._collect_at:
-            strings.keep_only(np.concatenate([step.kernel.live_strings() for step in self.steps]))
-            self._collect_at = max(STRINGS_BEFORE_COLLECTION, 2 * len(strings))
-
-    @property
-    def schemas(self) -> dict[str, Schema]:
-        """The schema of each source."""
-        return {name: self.steps[step].typed.schema for name, step in self.sources.items()}
-
-    def live_rows(self) -> int:
-        """How many rows all kernels hold together."""
-        return sum(step.kernel.live_rows() for step in self.steps)
-
-    def snapshot(self) -> list[State]:
-        """The state of every kernel, in the order of the graph."""
-        return [step.kernel.snapshot() for step in self.steps]
-
-    def restore(self, states: list[State]) -> None:
-        for step, state in zip(self.steps, states, strict=True):
-            step.kernel.restore(state)
-
-
-def _leaves(branch: Typed) -> list[Typed]:
-    """The group_input leaves of an apply branch; inner group_applys have their own."""
-    if isinstance(branch.node, nodes.GroupInput):
-        return [branch]
-    inputs = branch.inputs[:1] if isinstance(branch.node, nodes.GroupApply) else branch.inputs
-    return [leaf for part in inputs for leaf in _leaves(part)]
+    def _step(self, name, text, feeds, typed, groups, make, *, port_from=0):  # type: ignore[no-untyped-def]
+        raise NotImplementedError

@@ -93,6 +93,10 @@ class Grid:
         self._refuse(count, le, re)
         source, k = spread(first, count)
         start = self.start(k)
+        outside = (start <= BEGINNING) | (start + self.size >= FOREVER)
+        if outside.any():
+            at = source[int(outside.argmax())]
+            raise outside_of_time(int(le[at]), int(re[at]))
         return unique_windows(group[source], start, start + self.size)
 
     def stale(self, spans: Spans, near: Windows, outputs: Outputs) -> tuple[Bools, Bools]:
@@ -120,10 +124,28 @@ class Grid:
         """Nothing is kept."""
 
     def refuse_endless(self, stored: Stored) -> None:
-        """At the end of time, events that never end fall into infinitely many windows."""
+        """At the end of time: events that never end fall into infinitely many windows, late ones into impossible ones.
+
+        A horizon leaves out both.
+        """
+        if self._context.horizon is not None:
+            return
         endless = stored.re >= FOREVER
-        if self._context.horizon is None and endless.any():
+        if endless.any():
             raise unbounded(int(stored.le[endless][0]), FOREVER)
+        outside = self.start(self.last(stored.re)) + self.size >= FOREVER
+        if outside.any():
+            raise outside_of_time(int(stored.le[outside][0]), int(stored.re[outside][0]))
+
+
+def outside_of_time(le: int, re: int) -> RunError:
+    """The error of an event that falls into a window that starts or ends at an infinity."""
+    return RunError(
+        "a window leaves the range of ±2^62 ticks",
+        at=f"[{show_tick(le)}, {show_tick(re)})",
+        fix="use a coarser time unit",
+        name="overflow",
+    )
 
 
 def unbounded(le: int, re: int) -> RunError:

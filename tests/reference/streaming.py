@@ -1,0 +1,129 @@
+"""A streaming engine held against the evaluator: besides its rows, what it promises on the way.
+
+The input is cut at random, and then
+- the output adds up to what the evaluator says,
+- as physical events it passes the validator,
+- what an output CTI has sealed is already as it will be in the end,
+- no push gives a row twice, or gives one and takes it back,
+- an error may also be that of a prefix: an engine cannot know that an event will be taken back.
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from streamproof.engines.base import Engine, Settings
+from streamproof.engines.local import in_turn
+from streamproof.errors import StreamproofError
+from streamproof.events.batch import Batch
+from streamproof.events.event import Cti, write_event
+from streamproof.events.history import History
+from streamproof.events.physical import PhysicalStream, from_batches, to_batches
+from streamproof.events.schema import Schema
+from streamproof.events.validate import Validator
+from streamproof.language import json as plan_json
+from streamproof.plan.check import Typed
+from tests.reference.evaluator import TooManyRows, evaluate
+from tests.reference.extra_modules import all_modules
+from tests.reference.random_cases import Case
+from tests.reference.streams import Stream
+from tests.reference.values import Row
+
+Rows = Counter[tuple[int, int, str]]
+
+
+def streamed_outcome(case: Case, typed: Typed, engine: Engine) -> tuple[list[Row] | str, str]:
+    """What a streaming engine says over a random split of the input, or which promise it broke."""
+    inputs = split_inputs(case, split_seed(case))
+    settings = Settings(horizon=case.horizon, limits=case.limits, registry=all_modules())
+    try:
+        output = list(engine.run(typed, inputs, settings))
+        broken = broken_promise(output, typed.schema)
+    except StreamproofError as error:
+        return error.name, str(error)
+    except Exception as error:  # an engine may only fail with errors that have names
+        return f"crash: {type(error).__name__}", f"{type(error).__name__}: {error}"
+    if broken:
+        return "broken promise", broken
+    history = History.from_batches(typed.schema, output)
+    return [(row.le, row.re, row.payload) for row in history.to_rows()], ""
+
+
+def split_seed(case: Case) -> int:
+    """A number that depends on the case alone."""
+    texts = [repr(write_event(event)) for stream in case.streams.values() for event in stream.events]
+    return zlib.crc32("\n".join([plan_json.dumps(case.plan), *texts]).encode())
+
+
+def split_inputs(case: Case, seed: int) -> dict[str, list[Batch]]:
+    """The streams in batches: cut at CTIs and at random between other events; some CTIs are left out."""
+    chance = random.Random(seed)
+    return {name: list(to_batches(_chunks(stream, chance))) for name, stream in case.streams.items()}
+
+
+def _chunks(stream: Stream, chance: random.Random) -> list[PhysicalStream]:
+    """Pieces between events: a retraction is one change, whose two rows no cut may part."""
+    events = [event for event in stream.events if not isinstance(event, Cti) or chance.random() < 0.8]
+    cuts = sorted(chance.sample(range(len(events) + 1), k=min(chance.randint(0, 4), len(events))))
+    parts = [events[start:end] for start, end in pairwise([0, *cuts, len(events)])]
+    return [PhysicalStream.from_events(part, schema=stream.schema) for part in parts]
+
+
+def broken_promise(output: Sequence[Batch], schema: Schema) -> str:
+    """What the output does wrong on the way; nothing if all is well."""
+    Validator().check(from_batches(output, schema=schema))  # raises the rule that an event breaks
+    parts = [_rows(batch) for batch in output]
+    for number, batch in enumerate(output):
+        if len(parts[number]) < batch.rows.num_rows or 0 in parts[number].values():
+            return f"batch {number} has a row twice, or one that cancels: {batch.rows.to_pylist()}"
+    return _unsealed(parts, [batch.frontier for batch in output])
+
+
+def _unsealed(parts: Sequence[Rows], frontiers: Sequence[int]) -> str:
+    for number, frontier in enumerate(frontiers):
+        later: Rows = Counter()
+        for part in parts[number + 1 :]:
+            for (le, re, payload), w in part.items():
+                if le < frontier:
+                    later[le, min(re, frontier), payload] += w
+        changed = {row: w for row, w in later.items() if w}
+        if changed:
+            return f"batch {number} sealed history up to {frontier}, but later batches change it: {changed}"
+    return ""
+
+
+def _rows(batch: Batch) -> Rows:
+    rows: Rows = Counter()
+    for row in batch.rows.to_pylist():
+        le, re, w = row.pop("le"), row.pop("re"), row.pop("w")
+        rows[le, re, repr(row)] += w
+    return rows
+
+
+def error_of_a_prefix(case: Case, typed: Typed, name: str) -> bool:
+    """Whether the evaluator raises that error over what the engine has seen at some time."""
+    inputs = split_inputs(case, split_seed(case))
+    seen: dict[str, list[Batch]] = {source: [] for source in inputs}
+    for source, batch in in_turn(inputs):
+        seen[source].append(batch)
+        if _outcome(case, typed, seen) == name:
+            return True
+    return False
+
+
+def _outcome(case: Case, typed: Typed, seen: Mapping[str, Sequence[Batch]]) -> str:
+    histories = {
+        name: [(r.le, r.re, r.payload) for r in History.from_batches(case.schemas[name], parts).to_rows()]
+        for name, parts in seen.items()
+    }
+    try:
+        evaluate(typed, histories, horizon=case.horizon, limits=case.limits, registry=all_modules())
+    except TooManyRows:
+        return ""
+    except StreamproofError as error:
+        return error.name
+    return ""
