@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--start", type=int, default=0, help="number of the first case")
-    parser.add_argument("--engine", action="append", help="duckdb (default) or postgres; may be repeated")
+    parser.add_argument("--engine", action="append", help="duckdb (default), postgres, local or spark; may be repeated")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--depth", type=int, default=5, help="how deep plans may be")
     parser.add_argument("--mode", choices=("plain", "rewritten"), default="plain", help="judge the optimised plan")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from streamproof.engines.job import Job as Job
     from streamproof.engines.job import Run as Run
     from streamproof.engines.job import on as on
+    from streamproof.engines.local.trace import trace as trace
     from streamproof.errors import InfrastructureError as InfrastructureError
     from streamproof.errors import InputError as InputError
     from streamproof.errors import PlanError as PlanError
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from streamproof.events.time import BEGINNING as BEGINNING
     from streamproof.events.time import FOREVER as FOREVER
     from streamproof.events.validate import Validator as Validator
+    from streamproof.kernels.modulecheck import check_module as check_module
+    from streamproof.plan.failures import DeadLetter as DeadLetter
     from streamproof.plan.modules import Event as Event
     from streamproof.plan.modules import Parameter as Parameter
     from streamproof.plan.modules import Properties as Properties
@@ -82,6 +85,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "engines.job": "Job Run on",
+    "engines.local.trace": "trace",
     "errors": "InfrastructureError InputError PlanError RunError StreamproofError",
     "events.batch": "Batch",
     "events.compare": "explain_difference same_bag same_snapshots",
@@ -92,6 +96,8 @@ _ROOMS = {
     "events.schema": "Schema",
     "events.time": "BEGINNING FOREVER",
     "events.validate": "Validator",
+    "kernels.modulecheck": "check_module",
+    "plan.failures": "DeadLetter",
     "plan.modules": "Event Parameter Properties Registry uda udf udo",
     "query": "functions",
     "query.aggregates": (

@@ -265,7 +265,9 @@ def _without(plan: Plan, shape: Shape, names: tuple[str, ...]) -> Made:
     if not set(names) & set(shape.names):
         return plan, shape
     new = {name: f"{name}_" if name in names else name for name in shape.names}
-    if len(set(new.values())) < len(new) or set(new.values()) & set(names):
-        new = {name: f"x{n}" for n, name in enumerate(shape.names)}
+    for letter in "xyz":  # two keys can collide with two of them
+        if len(set(new.values())) == len(new) and not set(new.values()) & set(names):
+            break
+        new = {name: f"{letter}{n}" for n, name in enumerate(shape.names)}
     exprs: Named = tuple((new[name], Col(name)) for name in shape.names)
     return nodes.Select(plan, exprs), replace(shape, columns=tuple((new[n], c) for n, c in shape.columns))

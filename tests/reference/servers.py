@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from streamproof.engines.base import Engine, engine
+from streamproof.engines.spark.session import session
 from tests.reference.engine import ReferenceEngine
+from tests.spark.sessions import FAST
 
 
 @contextmanager
@@ -20,6 +22,8 @@ def open_engine(name: str, dsn: str | None = None) -> Iterator[Engine]:
         yield engine(name, threads=1)
     elif name == "reference":
         yield ReferenceEngine()
+    elif name == "spark":
+        yield engine(name, session=session(**FAST))
     elif name != "postgres":
         yield engine(name)
     elif dsn is not None:

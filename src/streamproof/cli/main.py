@@ -14,9 +14,10 @@ import typer
 from streamproof.cli.convert import convert
 from streamproof.cli.demo import demo
 from streamproof.cli.explain import explain
-from streamproof.cli.modules import modules
+from streamproof.cli.modules import app as modules
 from streamproof.cli.run import run
 from streamproof.cli.screen import note, print_line, show_error
+from streamproof.cli.trace import trace
 from streamproof.cli.validate import validate
 from streamproof.errors import StreamproofError
 
@@ -29,8 +30,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, run, explain, validate, convert, modules):
+for command in (demo, run, explain, trace, validate, convert):
     app.command()(command)
+app.add_typer(modules, name="modules")
 
 
 def _show_version(wanted: bool) -> None:

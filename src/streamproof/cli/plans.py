@@ -8,6 +8,8 @@ from pathlib import Path
 
 from streamproof import extensions
 from streamproof.errors import PlanError, did_you_mean
+from streamproof.events.time import read_tick
+from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Node, Plan
 
 MAX_BYTES = 20_000_000
@@ -76,3 +78,19 @@ def _plan(value: object) -> Plan | None:
     """A plan, or that of a stream."""
     plan = getattr(value, "plan", value)
     return plan if isinstance(plan, Node) else None
+
+
+def registry_of(references: list[str]) -> Registry:
+    """The modules that ``--modules`` names."""
+    registry = Registry()
+    look_here()
+    for reference in references:
+        registry.load(reference)
+    return registry
+
+
+def read_horizon(text: str | None) -> int | None:
+    """The tick that ``--horizon`` gives."""
+    if text is None:
+        return None
+    return read_tick(int(text) if text.lstrip("+-").isdigit() else text)

@@ -9,17 +9,15 @@ from typing import Annotated, Any, Literal
 import typer
 
 from streamproof.cli.inputs import open_input, rejected, split_input
-from streamproof.cli.plans import load_plan, look_here
+from streamproof.cli.plans import load_plan, read_horizon, registry_of
 from streamproof.cli.screen import counted, note, out, print_blocks, print_line, progress, show_history
 from streamproof.engines.inputs import Input
 from streamproof.engines.job import Job, Run, on
 from streamproof.errors import InputError
 from streamproof.events.files import Reader, write
-from streamproof.events.time import read_tick
 from streamproof.events.validate import Policy, Validator
 from streamproof.plan import nodes
 from streamproof.plan.limits import Limits
-from streamproof.plan.modules import Registry
 
 Emit = Literal["cht", "events"]
 PICTURE_ROWS = 12  # larger results are shown as a table only
@@ -51,7 +49,7 @@ def run(
     """Run a plan over files and print its canonical history."""
     options: dict[str, Any] = {} if dsn is None else {"dsn": dsn}
     job = on(
-        load_plan(plan), engine, horizon=_tick(horizon), modules=_registry(modules or []),
+        load_plan(plan), engine, horizon=read_horizon(horizon), modules=registry_of(modules or []),
         limits=Limits(windows_per_event=max_windows), **options,
     )  # fmt: skip
     validators = {name: Validator(policy=on_error) for name in nodes.sources(job.plan)}
@@ -68,20 +66,6 @@ def run(
         note(f"{counted(len(result.history), 'row')} in {out}")
     else:
         _show(result, emit=emit, as_json=json, limit=limit)
-
-
-def _tick(text: str | None) -> int | None:
-    if text is None:
-        return None
-    return read_tick(int(text) if text.lstrip("+-").isdigit() else text)
-
-
-def _registry(references: list[str]) -> Registry:
-    registry = Registry()
-    look_here()
-    for reference in references:
-        registry.load(reference)
-    return registry
 
 
 def _open(

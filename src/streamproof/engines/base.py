@@ -7,14 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from streamproof import extensions
 from streamproof.events.batch import Batch
-from streamproof.plan.check import Typed
+from streamproof.events.schema import Schema
+from streamproof.plan.check import Typed, check
 from streamproof.plan.library import installed
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Registry
+from streamproof.plan.nodes import Plan
+from streamproof.plan.rewrite import rewrite
+
+if TYPE_CHECKING:
+    from streamproof.engines.local.processor import Processor
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,23 @@ class Engine(Protocol):
     def run(self, plan: Typed, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> Iterator[Batch]:
         """The output of a typed plan over its inputs."""
         ...
+
+
+@runtime_checkable
+class LiveEngine(Engine, Protocol):
+    """An engine that takes events as they come."""
+
+    def processor(self, settings: Settings, *, keep_late: bool = False) -> Processor:
+        """A new processor, on which queries run."""
+        ...
+
+
+def prepare(plan: Plan, schemas: Mapping[str, Schema], settings: Settings) -> Typed:
+    """The typed plan that an engine gets: checked, rewritten, and checked again."""
+    typed = check(plan, schemas, registry=settings.registry)
+    if not settings.optimise:
+        return typed
+    return check(rewrite(plan, schemas, registry=settings.registry), schemas, registry=settings.registry)
 
 
 def engine(name: str, **options: object) -> Engine:

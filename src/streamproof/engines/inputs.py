@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
@@ -21,6 +21,7 @@ from streamproof.events.files import Reader, read
 from streamproof.events.history import History
 from streamproof.events.physical import PhysicalStream, to_batches
 from streamproof.events.schema import Schema, check_names, type_of_arrow
+from streamproof.events.time import BEGINNING
 from streamproof.events.validate import Validator
 
 Input: TypeAlias = (
@@ -30,47 +31,87 @@ Input: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """One input, ready to run: its schema and its batches, to be read once."""
+    """One input, ready to run: its schema and its parts, to be read once.
+
+    Physical events keep the order in which they arrived; a batch that is complete has none.
+    """
 
     schema: Schema
-    batches: Iterable[Batch]
+    parts: Iterable[PhysicalStream | Batch]
+
+    @property
+    def batches(self) -> Iterator[Batch]:
+        """The parts as signed rows; a batch closes at each CTI, its frontier."""
+        frontier = BEGINNING
+        for part in self.parts:
+            for batch in [part] if isinstance(part, Batch) else to_batches(part):
+                frontier = max(frontier, batch.frontier)
+                yield batch if batch.frontier == frontier else replace(batch, frontier=frontier)
 
     def history(self) -> History:
         return History.from_batches(self.schema, self.batches)
 
 
 def load(name: str, value: Input, *, schema: Schema | None = None, validator: Validator | None = None) -> Loaded:
-    """The input as batches. Physical events are validated on the way; errors name the input."""
+    """The input in parts. Physical events are validated on the way; errors name the input."""
+    check = (validator or Validator()).check
     try:
-        return _load(value, schema, validator or Validator())
+        loaded = _load(value, schema)
+        checked = (part if isinstance(part, Batch) else check(part) for part in loaded.parts)
+        first = next(checked, None)  # the first part is checked at once
     except StreamproofError as error:
-        error.at = f"input {name}, {error.at}" if error.at else f"input {name}"
-        raise
+        raise _of_input(error, name) from None
+    return Loaded(loaded.schema, _named(chain([] if first is None else [first], checked), name))
 
 
-def _load(value: Input, schema: Schema | None, validator: Validator) -> Loaded:
+def unchecked(name: str, value: Input | Loaded, *, schema: Schema | None = None) -> Loaded:
+    """The input in parts, whose events nobody has validated yet."""
+    try:
+        loaded = _load(value, schema)
+    except StreamproofError as error:
+        raise _of_input(error, name) from None
+    return Loaded(loaded.schema, _named(loaded.parts, name))
+
+
+def _named(parts: Iterable[PhysicalStream | Batch], name: str) -> Iterator[PhysicalStream | Batch]:
+    """The same parts; errors on the way name the input."""
+    try:
+        yield from parts
+    except StreamproofError as error:
+        raise _of_input(error, name) from None
+
+
+def _of_input(error: StreamproofError, name: str) -> StreamproofError:
+    error.at = f"input {name}, {error.at}" if error.at else f"input {name}"
+    return error
+
+
+def _load(value: Input | Loaded, schema: Schema | None) -> Loaded:
     match value:
+        case Loaded():
+            return value
         case History():
             return Loaded(value.schema, [value.to_batch()])
         case pa.Table():
             return _from_table(value, schema)
         case PhysicalStream():
-            return _from_chunks([value], validator)
+            return Loaded(value.schema, [value])
         case Reader():
-            return _from_chunks(value, validator)
+            return _from_chunks(value)
         case str() | Path():
-            return _from_chunks(read(Path(value), schema=schema), validator)
-    return _from_items(list(value), schema, validator)
+            return _from_chunks(read(Path(value), schema=schema))
+    return _from_items(list(value), schema)
 
 
-def _from_items(items: list[Mapping[str, object] | Batch], schema: Schema | None, validator: Validator) -> Loaded:
+def _from_items(items: list[Mapping[str, object] | Batch], schema: Schema | None) -> Loaded:
     if items and all(isinstance(item, Batch) for item in items):
         batches = [item for item in items if isinstance(item, Batch)]
         return Loaded(batches[0].schema, batches)
     events = [item for item in items if isinstance(item, Mapping)]
     if len(events) != len(items):
         raise InputError("an input must be all events or all batches", fix="events are dicts with a kind")
-    return _from_chunks([PhysicalStream.from_dicts(events, schema=schema)], validator)
+    chunk = PhysicalStream.from_dicts(events, schema=schema)
+    return Loaded(chunk.schema, [chunk])
 
 
 def _from_table(table: pa.Table, schema: Schema | None) -> Loaded:
@@ -80,13 +121,13 @@ def _from_table(table: pa.Table, schema: Schema | None) -> Loaded:
     return Loaded(found, [History.from_table(found, table).to_batch()])
 
 
-def _from_chunks(chunks: Iterable[PhysicalStream], validator: Validator) -> Loaded:
-    """Validated batches; the first chunk is read now, because it tells the schema."""
-    checked = (validator.check(chunk) for chunk in chunks)
-    first = next(checked, None)
+def _from_chunks(chunks: Iterable[PhysicalStream]) -> Loaded:
+    """The chunks of a file; the first is read now, because it tells the schema."""
+    rest = iter(chunks)
+    first = next(rest, None)
     if first is None:
         raise InputError("there are no events, and no schema is given", fix="declare the schema in the source node")
-    return Loaded(first.schema, to_batches(chain([first], checked)))
+    return Loaded(first.schema, chain([first], rest))
 
 
 Watcher: TypeAlias = Callable[[Batch], None]

@@ -8,27 +8,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
-from streamproof.engines.base import Engine, Settings, engine
-from streamproof.engines.inputs import Input, Loaded, load
+import pyarrow as pa
+
+from streamproof.engines.base import Engine, LiveEngine, Settings, engine, prepare
+from streamproof.engines.frames import to_frame
+from streamproof.engines.html import query_page
+from streamproof.engines.inputs import Input, Loaded, load, unchecked
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
 from streamproof.events.marbles import marbles
 from streamproof.events.physical import PhysicalStream, from_batches
-from streamproof.events.schema import Schema
+from streamproof.events.schema import Schema, Type
 from streamproof.events.validate import Validator
 from streamproof.plan import nodes
-from streamproof.plan.check import Typed, check
+from streamproof.plan.check import Typed
 from streamproof.plan.library import installed
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Module, Registry
 from streamproof.plan.nodes import Plan, sources
-from streamproof.plan.rewrite import rewrite
+
+if TYPE_CHECKING:
+    from streamproof.engines.local.metrics import Metrics
+    from streamproof.engines.local.query import RunningQuery
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +47,8 @@ class Run:
     schema: Schema
     batches: tuple[Batch, ...]
     seconds: float
+    metrics: Metrics | None = None  # the run in numbers, where the engine counts
+    notes: tuple[str, ...] = ()  # what is worth knowing: late events, sources that sealed nothing
 
     @cached_property
     def history(self) -> History:
@@ -53,6 +63,22 @@ class Run:
     def picture(self, *, width: int = 100) -> str:
         """The output as a text timeline."""
         return marbles(self.history, width=width)
+
+    def to_arrow(self) -> pa.Table:
+        """The history as an Arrow table: le, re and the payload, one row per event."""
+        return self.history.expand()
+
+    def to_pandas(self) -> Any:
+        """The history as a pandas data frame."""
+        return to_frame(self.history, "pandas")
+
+    def to_polars(self) -> Any:
+        """The history as a Polars data frame."""
+        return to_frame(self.history, "polars")
+
+    def _repr_html_(self) -> str:
+        title = f"{len(self.history):,} events in {self.seconds:.2f} s"
+        return query_page(title, self.history, "" if self.metrics is None else str(self.metrics))
 
     def __repr__(self) -> str:
         return f"Run({len(self.history)} events in {self.seconds:.2f} s)\n{self.picture()}"
@@ -70,18 +96,75 @@ class Job:
         self, inputs: Mapping[str, Input] | None = None, *, validators: Mapping[str, Validator] | None = None
     ) -> Run:
         """Run to completion. ``inputs`` gives each source a file, events, a history or an Arrow table."""
-        loaded = self.load(inputs or {}, validators or {})
-        return self.run_loaded(loaded)
+        if isinstance(self.engine, LiveEngine):
+            return self._run_live(inputs or {}, validators or {})
+        return self.run_loaded(self.load(inputs or {}, validators or {}))
+
+    def _run_live(self, inputs: Mapping[str, Input], validators: Mapping[str, Validator]) -> Run:
+        """Run to completion on an engine that takes events as they come."""
+        started = perf_counter()
+        query = self.start(inputs, validators=validators, keep_history=False)
+        batches = tuple(query.over())
+        seconds = perf_counter() - started
+        return Run(self.plan, query.schema, batches, seconds, query.metrics, query.notes)
+
+    def start(
+        self,
+        given: Mapping[str, Input | Schema | Mapping[str, str | Type]] | None = None,
+        *,
+        validators: Mapping[str, Validator] | None = None,
+        keep_history: bool = True,
+        keep_late: bool = False,
+    ) -> RunningQuery:
+        """Let the plan run: push into it, pull from it. Only on engines that take events as they come: local.
+
+        ``given`` has a schema for each source that does not declare its own, or a whole input, which
+        `RunningQuery.over` then reads. ``keep_history`` False saves memory where output is only passed on.
+        """
+        if not isinstance(self.engine, LiveEngine):
+            text = f"the engine {self.engine.name} runs over whole inputs only"
+            raise InputError(text, fix='use run(inputs), or start on the engine "local"')
+        schemas, inputs = self._opened(given or {})
+        processor = self.engine.processor(self.settings, keep_late=keep_late)
+        for name, schema in schemas.items():
+            processor.source(name, schema, validator=(validators or {}).get(name))
+        query = processor.start(self.plan, name="query", keep_history=keep_history)
+        query.given = inputs
+        return query
+
+    def _opened(
+        self, given: Mapping[str, Input | Schema | Mapping[str, str | Type]]
+    ) -> tuple[dict[str, Schema], dict[str, Input | Loaded]]:
+        """The schema of every source, and the inputs among what is given."""
+        declared = self._declared(given)
+        schemas = {name: schema for name, schema in declared.items() if schema is not None}
+        inputs: dict[str, Input | Loaded] = {}
+        for name, value in given.items():
+            if isinstance(value, Schema | Mapping):
+                schemas[name] = value if isinstance(value, Schema) else Schema.of(value)
+                continue
+            loaded = unchecked(name, value, schema=declared[name])
+            schemas[name], inputs[name] = loaded.schema, loaded
+        self._refuse_missing(schemas)
+        return schemas, inputs
+
+    def _declared(self, given: Iterable[str]) -> dict[str, Schema | None]:
+        """Every source of the plan with the schema that it declares; nothing else may be given."""
+        declared = {n.name: n.schema for n in nodes.walk(self.plan) if isinstance(n, nodes.Source)}
+        for name in given:
+            if name not in declared:
+                raise InputError(f'the plan has no source "{name}"', fix=did_you_mean(name, declared))
+        return declared
+
+    def _refuse_missing(self, given: Container[str]) -> None:
+        for name in sources(self.plan):
+            if name not in given:
+                raise InputError(f'no input is given for the source "{name}"', fix=f"give --input {name}=FILE")
 
     def load(self, inputs: Mapping[str, Input], validators: Mapping[str, Validator]) -> dict[str, Loaded]:
         """Every source's input, read and checked."""
-        declared = {n.name: n.schema for n in nodes.walk(self.plan) if isinstance(n, nodes.Source)}
-        for name in inputs:
-            if name not in declared:
-                raise InputError(f'the plan has no source "{name}"', fix=did_you_mean(name, declared))
-        for name in sources(self.plan):
-            if name not in inputs:
-                raise InputError(f'no input is given for the source "{name}"', fix=f"give --input {name}=FILE")
+        declared = self._declared(inputs)
+        self._refuse_missing(inputs)
         return {n: load(n, inputs[n], schema=declared[n], validator=validators.get(n)) for n in sources(self.plan)}
 
     def run_loaded(self, loaded: Mapping[str, Loaded]) -> Run:
@@ -92,13 +175,17 @@ class Job:
         output = tuple(self.engine.run(typed, batches, self.settings))
         return Run(self.plan, typed.schema, output, perf_counter() - started)
 
+    def stream(self, inputs: Mapping[str, Any], **options: Any) -> Any:
+        """The plan over tables that keep growing, on an engine that has them: spark. See `SparkEngine.stream`."""
+        over_tables = getattr(self.engine, "stream", None)
+        if over_tables is None:
+            text = f"the engine {self.engine.name} does not read streaming tables"
+            raise InputError(text, fix='use the engine "spark", or push events into start() of "local"')
+        return over_tables(self.plan, inputs, self.settings, **options)
+
     def check(self, schemas: Mapping[str, Schema]) -> Typed:
         """The typed plan that the engine gets: checked, rewritten, and checked again."""
-        registry = self.settings.registry
-        typed = check(self.plan, schemas, registry=registry)
-        if not self.settings.optimise:
-            return typed
-        return check(rewrite(self.plan, schemas, registry=registry), schemas, registry=registry)
+        return prepare(self.plan, schemas, self.settings)
 
 
 def on(

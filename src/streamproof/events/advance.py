@@ -11,7 +11,8 @@ It is the one operator whose effect depends on the order of arrival, so it works
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +38,15 @@ class Advance:
     """
 
     def __init__(
-        self, *, every: int | None = None, every_duration: int | None = None, delay: int = 0, late: Late = "drop"
+        self,
+        *,
+        every: int | None = None,
+        every_duration: int | None = None,
+        delay: int = 0,
+        late: Late = "drop",
+        keep_dropped: bool = False,
     ) -> None:
+        """``keep_dropped`` collects the events that were dropped, until `take_dropped` is called."""
         self.every, self.every_duration, self.delay, self.late = every, every_duration, delay, late
         self.cti = BEGINNING  # the last CTI
         self.dropped = 0  # how many events did not get through
@@ -47,6 +55,7 @@ class Advance:
         self._latest = BEGINNING  # the greatest start so far
         # what was delivered of events that were not delivered as they came: start and end, or None for nothing
         self._delivered: dict[str, tuple[int, int] | None] = {}
+        self._dropped: list[PhysicalStream] | None = [] if keep_dropped else None
 
     def apply(self, chunk: PhysicalStream) -> PhysicalStream:
         """The chunk with CTIs in it, and without what came too late."""
@@ -57,12 +66,33 @@ class Advance:
         before = np.concatenate([[self.cti], after[:-1]])
         self._latest, self._seen, self.cti = int(latest[-1]), self._seen + len(chunk), int(after[-1])
         events = self._in_time(chunk, kinds, before)
+        lost = ~events.kept & (kinds != CTI)
+        if self._dropped is not None and lost.any():
+            self._dropped.append(chunk.filter(lost))
         return _interleave(events, np.flatnonzero(after > before), after[after > before])
 
     def finish(self, schema: Schema) -> PhysicalStream:
         """The last CTI, ∞: nothing more will come."""
         self.cti = FOREVER
         return one_cti(schema, FOREVER)
+
+    def take_dropped(self) -> list[PhysicalStream]:
+        """The events that were dropped since the last call, as they came."""
+        taken, self._dropped = self._dropped or [], None if self._dropped is None else []
+        return taken
+
+    def snapshot(self) -> dict[str, object]:
+        """All that a new one with the same settings needs to go on: plain data, fit for JSON."""
+        return {
+            "cti": self.cti, "dropped": self.dropped, "adjusted": self.adjusted, "seen": self._seen,
+            "latest": self._latest, "delivered": dict(self._delivered),
+        }  # fmt: skip
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """The inverse of `snapshot`."""
+        self.cti, self.dropped, self.adjusted = state["cti"], state["dropped"], state["adjusted"]
+        self._seen, self._latest = state["seen"], state["latest"]
+        self._delivered = {name: None if left is None else tuple(left) for name, left in state["delivered"].items()}
 
     def _schedule(self, kinds: npt.NDArray[np.int8], le: Ints) -> tuple[Ints, Ints]:
         """Per row the greatest start so far, and the CTI that holds after it."""

@@ -13,6 +13,7 @@ retract e0 [1, 9) → 1
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -85,6 +86,18 @@ class Encoder:
         )
         self._advance(batch.frontier)
         return events
+
+    def snapshot(self) -> tuple[dict[str, int], pa.Table]:
+        """What a new one needs to go on: numbers, and the live rows with the number of each in the column ``w``."""
+        numbers, rows = _merged(self._live, self.schema)
+        columns = [pa.array(rows.le), pa.array(rows.re), pa.array(numbers), *rows.payload.columns]
+        table = pa.Table.from_arrays(columns, schema=self.schema.arrow_rows)
+        return {"next": self._next, "frontier": self.frontier, "forgotten_at": self._forgotten_at}, table
+
+    def restore(self, state: Mapping[str, int], live: pa.Table) -> None:
+        """The inverse of `snapshot`."""
+        self._next, self.frontier, self._forgotten_at = state["next"], state["frontier"], state["forgotten_at"]
+        self._live = [(ints(live["w"]), _Rows(ints(live["le"]), ints(live["re"]), payload_of(live)))]
 
     def _find(self, minus: _Rows) -> Ints:
         """The ids of live rows equal to the given ones, which stop being live."""

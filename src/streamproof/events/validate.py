@@ -18,8 +18,8 @@ Every row is compared with the row before it of the same id, all at once; only i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -121,14 +121,30 @@ class Validator:
         """How many events are remembered."""
         return 0 if self._live is None else len(self._live)
 
+    @property
+    def remembered(self) -> PhysicalStream | None:
+        """The events that may still change, as inserts with their current end; None before the first chunk."""
+        return self._live
+
+    def snapshot(self) -> dict[str, object]:
+        """What a new one needs to go on, beside what is `remembered`: plain data, fit for JSON."""
+        return {"cti": self.cti, "rows_seen": self.rows_seen, "latest": self._latest, "counts": dict(self.counts)}
+
+    def restore(self, state: Mapping[str, Any], remembered: PhysicalStream | None) -> None:
+        """The inverse of `snapshot` and `remembered`."""
+        self.cti, self.rows_seen, self._latest = state["cti"], state["rows_seen"], state["latest"]
+        self.counts, self._live = dict(state["counts"]), remembered
+
     def check(self, chunk: PhysicalStream) -> PhysicalStream:
-        """The legal part of the next chunk."""
+        """The legal part of the next chunk. After an error it is as if the chunk had not come."""
+        known = self._live
         before = self._recall(chunk)
         both = PhysicalStream.concat([before, chunk])
         rows = _columns(both, len(before), self.cti)
         verdicts = self._judge(rows)
         bad = verdicts[rows.old :] != _OK
         if bad.any():
+            self._live = known if self.policy == "fail" else self._live
             self._report(chunk, rows, verdicts)
         legal = chunk.filter(~bad)
         self._remember(both, rows, verdicts == _OK)

@@ -44,18 +44,9 @@ from streamproof.kernels.fragments import (
     gaps_by_key,
     last_ends,
 )
-from streamproof.kernels.pairs import (
-    SIDES,
-    Keys,
-    Pairs,
-    SideReader,
-    array,
-    names_read,
-    number,
-    residual_of,
-    split,
-)
+from streamproof.kernels.pairs import SIDES, Keys, Pairs, SideReader, names_read, residual_of, split
 from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, gather, pick, where
+from streamproof.kernels.settling import Held, Settling
 from streamproof.kernels.sorting import order_by
 from streamproof.kernels.store import Found, Store
 from streamproof.plan import nodes
@@ -73,7 +64,7 @@ class Fragments:
     start: Ints
 
 
-class Uncovered:
+class Uncovered(Settling):
     """The fragments of one side's events that matching events of the other do not cover.
 
     ``kept`` is the side (0 or 1) whose events are cut; in words it is the left one.
@@ -106,8 +97,7 @@ class Uncovered:
         """The change of the fragments that a change of one input makes."""
         output = self._left(delta) if port == self.kept else self._right(delta)
         self.frontiers[port] = max(self.frontiers[port], delta.frontier)
-        if self.lefts.wants_tidying() or self.rights.wants_tidying() or self.keys.wants_collection():
-            self.settle()
+        self.settle_now_and_then()
         return output
 
     def _left(self, delta: Delta) -> Fragments:
@@ -173,22 +163,16 @@ class Uncovered:
         columns = self._reader.columns(lefts, row)
         return Fragments(Delta(group, le, re, sign * gather(lefts, row, W), columns), gather(lefts, row, LE))
 
-    def settle(self) -> None:
-        """Move the base up to the frontiers, and forget what lies before it."""
-        frontier = min(self.frontiers)
-        if frontier > self.base:
-            self.lefts.drop(frontier if frontier < FOREVER else FOREVER + 1)  # at ∞ nothing can change any more
-            self._move_base(frontier)
-            self.rights.drop(frontier + 1)
-        for store in (self.lefts, self.rights):
-            store.tidy()
-        if self.keys.wants_collection():
-            self._collect()
+    def held(self) -> dict[str, Held]:
+        other = self.readers[1 - self.kept].layout
+        return {"lefts": Held(self.lefts, self._reader.layout), "rights": Held(self.rights, other)}
 
-    def _collect(self) -> None:
-        self.keys.collect(np.union1d(self.lefts.keys(), self.rights.keys()))
+    def move_base(self, frontier: int) -> None:
+        self.lefts.drop(frontier if frontier < FOREVER else FOREVER + 1)  # at ∞ nothing can change any more
+        self._renew_since(frontier)
+        self.rights.drop(frontier + 1)
 
-    def _move_base(self, base: int) -> None:
+    def _renew_since(self, base: int) -> None:
         """Give every left event that started before the new base its new ``since``."""
         rows = self.lefts.all_rows()
         early = np.flatnonzero(rows[:, LE] < base)
@@ -202,44 +186,6 @@ class Uncovered:
             found = self._pairs(lefts, key, start, end).found
             np.maximum.at(since, found.query, np.minimum(found.re, base))
             rows[early, SINCE] = since
-        self.base = base
-
-    def _tidy(self) -> None:
-        self.settle()
-        self._collect()
-
-    def snapshot(self) -> State:
-        self._tidy()
-        return {
-            **self.keys.snapshot(),
-            "lefts": self.lefts.all_rows(),
-            "rights": self.rights.all_rows(),
-            "frontiers": np.array(self.frontiers),
-            "base": self.base,
-        }
-
-    def restore(self, state: State) -> None:
-        self.keys.restore(state)
-        self.lefts.replace(array(state, "lefts").copy())
-        self.rights.replace(array(state, "rights").copy())
-        self.frontiers = array(state, "frontiers").tolist()
-        self.base = number(state, "base")
-
-    def live_strings(self) -> Ints:
-        self._tidy()
-        lefts = self._reader.layout.string_codes(self.lefts.all_rows()[:, PAYLOAD:SINCE])
-        other = self.readers[1 - self.kept].layout
-        return np.concatenate(
-            [self.keys.live_strings(), lefts, other.string_codes(self.rights.all_rows()[:, PAYLOAD:])]
-        )
-
-    def live_groups(self) -> Ints:
-        self._tidy()
-        return self.keys.live_groups()
-
-    def live_rows(self) -> int:
-        self.settle()
-        return len(self.lefts) + len(self.rights)
 
 
 def in_order(found: Found) -> Cells:

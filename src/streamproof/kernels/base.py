@@ -6,18 +6,23 @@ of history before it will come. State is bounded by what is live; `inspect` show
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from streamproof.kernels.cells import Ints, Strings
 from streamproof.kernels.delta import Delta
+from streamproof.kernels.expressions import LostRows
+from streamproof.plan.check import Typed
+from streamproof.plan.failures import DeadLetter, OnModuleError
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Registry
 
 Emission: TypeAlias = Literal["speculative", "eager", "final"]
+KeyOf: TypeAlias = "Callable[[int], dict[str, Any]]"
 State: TypeAlias = "dict[str, npt.NDArray[np.int64] | int | None]"
 """What a snapshot holds: int64 arrays and numbers by name; nothing that would need code to be read back."""
 
@@ -31,6 +36,20 @@ class Context:
     emission: Emission = "speculative"
     horizon: int | None = None
     strings: Strings = field(default_factory=Strings)
+    on_module_error: OnModuleError = "fail"
+    dead_letters: list[DeadLetter] = field(default_factory=list)  # what failed since the engine last looked
+    keys: dict[int, KeyOf] = field(default_factory=dict)  # per leaf of a group_apply, by identity: how to read groups
+
+    def lost_rows(self, rows: int) -> LostRows | None:
+        """What notes the rows of a batch that functions fail on; None where a failure ends the run."""
+        return LostRows(rows, self.dead_letters) if self.on_module_error == "dead_letter" else None
+
+    def key_of(self, typed: Typed, group: int) -> dict[str, Any] | None:
+        """The key of a group that a node inside a group_apply knows by its number; None outside."""
+        while typed.inputs:
+            typed = typed.inputs[0]
+        read = self.keys.get(id(typed))
+        return None if read is None else read(group)
 
 
 class Kernel(Protocol):

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from numba import njit
 
 from streamproof.errors import PlanError
 from streamproof.events.schema import Schema, Type
@@ -29,8 +30,11 @@ from streamproof.events.schema import Schema, Type
 Ints: TypeAlias = npt.NDArray[np.int64]
 Cells: TypeAlias = npt.NDArray[np.int64]  # rows × width
 MAX_COLUMNS: Final = 62
+PLAIN: Final = ("int64", "float64")
 FEW_STRINGS: Final = 4096
 NAN_BITS: Final = np.int64(0x7FF8000000000000)
+MAGNITUDE: Final = np.int64(0x7FFFFFFFFFFFFFFF)  # all bits but the sign
+INFINITE: Final = np.int64(0x7FF0000000000000)
 
 
 class Strings:
@@ -136,6 +140,13 @@ class Layout:
             _encode(kind, column, strings, cells, cell)
         return cells
 
+    def columns_of(self, columns: Sequence[pa.Array], strings: Strings) -> list[Ints]:
+        """The same cells column by column, without a matrix; the null bits only where there are nulls."""
+        if all(kind.kind in PLAIN for kind, _ in self.columns) and not any(column.null_count for column in columns):
+            return [plain_cells(column) for column in columns]
+        cells = self.encode(columns, strings)
+        return [np.ascontiguousarray(cells[:, n]) for n in range(self.width)]
+
     def decode(self, cells: Cells, strings: Strings) -> list[pa.Array]:
         """The columns of cells: the inverse of `encode`."""
         return [self.column(cells, n, strings) for n in range(len(self.columns))]
@@ -198,15 +209,33 @@ def _encode_decimal(column: pa.Array, cells: Cells, cell: int) -> None:
         cells[column.is_null().to_numpy(zero_copy_only=False), cell : cell + 2] = 0
 
 
+def plain_cells(column: pa.Array) -> Ints:
+    """The cells of a column of int64 or float64 without nulls; of integers without a copy.
+
+    >>> plain_cells(pa.array([7, 9])).tolist(), plain_cells(pa.array([-0.0])).tolist()
+    ([7, 9], [0])
+    """
+    values = column.to_numpy(zero_copy_only=False)
+    return float_bits(values) if values.dtype == np.float64 else values
+
+
 def float_bits(values: npt.NDArray[np.float64]) -> Ints:
     """Floats as their bits, with one NaN and one zero.
 
     >>> float_bits(np.array([0.0, -0.0])).tolist()
     [0, 0]
     """
-    canonical = np.where(np.isnan(values), np.nan, values + 0.0)
-    bits = np.ascontiguousarray(canonical).view(np.int64)
-    return np.where(np.isnan(values), NAN_BITS, bits)
+    bits: Ints = _bits(np.ascontiguousarray(values).view(np.int64))
+    return bits
+
+
+@njit(cache=True)
+def _bits(raw):  # type: ignore[no-untyped-def]
+    out = np.empty(len(raw), np.int64)
+    for n in range(len(raw)):
+        value = raw[n] & MAGNITUDE
+        out[n] = NAN_BITS if value > INFINITE else raw[n] if value else 0
+    return out
 
 
 def _decode(kind: Type, values: Ints, high: Ints | None, mask: npt.NDArray[np.bool_], strings: Strings) -> pa.Array:

@@ -14,30 +14,21 @@ from __future__ import annotations
 import numpy as np
 
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.base import Context, State
+from streamproof.kernels.base import Context
 from streamproof.kernels.cancelling import without_cancelling
 from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta, concat
 from streamproof.kernels.fragments import apart
-from streamproof.kernels.pairs import (
-    SIDES,
-    Keys,
-    Pairs,
-    SideReader,
-    array,
-    names_read,
-    number,
-    residual_of,
-    split,
-)
-from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, gather, where
+from streamproof.kernels.pairs import SIDES, Keys, Pairs, SideReader, names_read, residual_of, split
+from streamproof.kernels.runs import KEY, LE, RE, W, gather, where
+from streamproof.kernels.settling import Held, Settling
 from streamproof.kernels.store import Store
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.typing import Scope
 
 
-class ClipKernel:
+class ClipKernel(Settling):
     """``[le, min(re, first later matching start))``."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
@@ -64,8 +55,7 @@ class ClipKernel:
     def on_batch(self, port: int, delta: Delta) -> Delta:
         change = self._left(delta) if port == 0 else self._right(delta)
         self.frontiers[port] = max(self.frontiers[port], delta.frontier)
-        if self.lefts.wants_tidying() or self.starts.wants_tidying() or self.keys.wants_collection():
-            self._settle()
+        self.settle_now_and_then()
         output = without_cancelling(change, self._output, self._context.strings)
         return output.at(min(self.frontiers))
 
@@ -121,57 +111,13 @@ class ClipKernel:
         group = self.keys.group(gather(lefts, every, KEY))
         return Delta(group, gather(lefts, every, LE), ends, sign * gather(lefts, every, W), columns)
 
-    def _settle(self) -> None:
-        """Move the base up to the frontiers, and forget what lies before it."""
-        frontier = min(self.frontiers)
-        if frontier > self.base:
-            self.lefts.drop(frontier if frontier < FOREVER else FOREVER + 1)  # at ∞ nothing can change any more
-            rows = self.lefts.all_rows()
-            limit = np.minimum(rows[:, RE], frontier)
-            self.lefts.replace(where(rows, self._ends(rows, limit) >= limit))
-            self.base = frontier
-            self.starts.drop(frontier + 1)  # a point ends one tick after its start
-        for store in (self.lefts, self.starts):
-            store.tidy()
-        if self.keys.wants_collection():
-            self._collect()
+    def held(self) -> dict[str, Held]:
+        left, right = (reader.layout for reader in self.readers)
+        return {"lefts": Held(self.lefts, left), "starts": Held(self.starts, right)}
 
-    def _collect(self) -> None:
-        self.keys.collect(np.union1d(self.lefts.keys(), self.starts.keys()))
-
-    def _tidy(self) -> None:
-        self._settle()
-        self._collect()
-
-    def snapshot(self) -> State:
-        self._tidy()
-        return {
-            **self.keys.snapshot(),
-            "lefts": self.lefts.all_rows(),
-            "starts": self.starts.all_rows(),
-            "frontiers": np.array(self.frontiers),
-            "base": self.base,
-        }
-
-    def restore(self, state: State) -> None:
-        self.keys.restore(state)
-        self.lefts.replace(array(state, "lefts").copy())
-        self.starts.replace(array(state, "starts").copy())
-        self.frontiers = array(state, "frontiers").tolist()
-        self.base = number(state, "base")
-
-    def live_strings(self) -> Ints:
-        self._tidy()
-        parts = [
-            reader.layout.string_codes(store.all_rows()[:, PAYLOAD:])
-            for reader, store in zip(self.readers, (self.lefts, self.starts), strict=True)
-        ]
-        return np.concatenate([self.keys.live_strings(), *parts])
-
-    def live_groups(self) -> Ints:
-        self._tidy()
-        return self.keys.live_groups()
-
-    def live_rows(self) -> int:
-        self._settle()
-        return len(self.lefts) + len(self.starts)
+    def move_base(self, frontier: int) -> None:
+        self.lefts.drop(frontier if frontier < FOREVER else FOREVER + 1)  # at ∞ nothing can change any more
+        rows = self.lefts.all_rows()
+        limit = np.minimum(rows[:, RE], frontier)
+        self.lefts.replace(where(rows, self._ends(rows, limit) >= limit))
+        self.starts.drop(frontier + 1)  # a point ends one tick after its start

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ class Delta:
     w: Ints
     columns: tuple[pa.Array, ...]
     frontier: int = BEGINNING
+    is_net: bool = field(default=False, init=False)  # whether it is known that no two rows are equal but for w
 
     def __len__(self) -> int:
         return len(self.le)
@@ -55,6 +56,12 @@ class Delta:
         arrays = [pa.array(self.le), pa.array(self.re), pa.array(self.w), *self.columns]
         return Batch(schema, pa.Table.from_arrays(arrays, schema=schema.arrow_rows), self.frontier)
 
+    def net(self, is_net: bool = True) -> Delta:
+        """The same rows, known to be net: no two are equal but for w, and no w is 0. `replace` forgets it."""
+        same = replace(self)
+        object.__setattr__(same, "is_net", is_net)
+        return same
+
     def take(self, rows: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Delta:
         """The rows at these positions, or where a mask is true."""
         at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
@@ -64,7 +71,9 @@ class Delta:
 
     def at(self, frontier: int) -> Delta:
         """The same rows with another frontier."""
-        return replace(self, frontier=frontier)
+        if frontier == self.frontier:
+            return self
+        return replace(self, frontier=frontier).net(self.is_net)
 
 
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:
@@ -84,13 +93,53 @@ def concat(deltas: Sequence[Delta], *, frontier: int) -> Delta:
 
 def consolidate(delta: Delta, layout: Layout, strings: Strings) -> Delta:
     """Equal rows become one, and rows that cancel vanish. Law: the sum of the rows stays the same."""
-    if len(delta) < 2:
-        return delta.take(delta.w != 0) if len(delta) else delta
-    cells = layout.encode(delta.columns, strings) if delta.columns else np.zeros((len(delta), 1), np.int64)
-    identity = np.column_stack([delta.group, delta.le, delta.re, cells])
+    if delta.is_net or not len(delta):
+        return delta
+    if not delta.w.all():
+        delta = delta.take(delta.w != 0)
+    cells = layout.columns_of(delta.columns, strings)
+    if _are_different((delta.group, delta.le, delta.re, *cells)):
+        return delta.net()
+    identity = np.column_stack([delta.group, delta.le, delta.re, *cells])
     totals, firsts = _totals(Interner(identity.shape[1]).intern(identity), delta.w)
     kept = totals != 0
-    return replace(delta.take(firsts[kept]), w=totals[kept])
+    return replace(delta.take(firsts[kept]), w=totals[kept]).net()
+
+
+def _are_different(columns: tuple[Ints, ...]) -> bool:
+    """Whether no two rows of some columns are equal, as far as their hashes tell; in doubt, no."""
+    if len(columns[0]) < 2:
+        return True
+    marks = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        _mix(marks, column)
+    different: bool = _all_once(marks)
+    return different
+
+
+@njit(cache=True)
+def _mix(marks, column):  # type: ignore[no-untyped-def]
+    """Bring a column into the hashes of rows."""
+    for n in range(len(marks)):
+        h = (marks[n] ^ np.uint64(column[n])) * np.uint64(0xBF58476D1CE4E5B9)
+        marks[n] = (h ^ (h >> np.uint64(29))) + np.uint64(0x9E3779B97F4A7C15)
+
+
+@njit(cache=True)
+def _all_once(marks):  # type: ignore[no-untyped-def]
+    """Whether all hashes are different; 0 counts as met before."""
+    size = 64
+    while size < 2 * len(marks):
+        size *= 2
+    table = np.zeros(size, np.uint64)
+    for mark in marks:
+        at = (mark * np.uint64(0x94D049BB133111EB)) >> np.uint64(32) & np.uint64(size - 1)
+        while table[at] != 0 and table[at] != mark:
+            at = (at + np.uint64(1)) & np.uint64(size - 1)
+        if table[at] == mark:
+            return False
+        table[at] = mark
+    return True
 
 
 @njit(cache=True)

@@ -8,11 +8,13 @@ holds any more are handed out again.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from streamproof.kernels.base import Context, State, Stateless, array
-from streamproof.kernels.cells import Ints, Layout
+from streamproof.kernels.cells import PLAIN, Ints, Layout, plain_cells
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.interning import Interner
 from streamproof.plan import nodes
@@ -29,18 +31,36 @@ class Groups:
         self.layout = Layout.of(schema[name] for name in typed.node.key)
         self.context = context
         self.known = Interner(1 + self.layout.width)  # the outer group, then the key's cells
+        for leaf in leaves(typed.inputs[1]):
+            context.keys[id(leaf)] = self.key_of
+        self._typed = typed
+        self._is_plain = [kind.kind in PLAIN for kind, _ in self.layout.columns] == [True]
         self._collect_at = 4096  # how many groups may be known before the dead ones are looked for
 
     def number(self, delta: Delta) -> Ints:
         """The group of every row."""
+        if self._is_plain and not delta.columns[self.positions[0]].null_count:
+            return self.known.intern_plain(delta.group, plain_cells(delta.columns[self.positions[0]]))
         cells = self.layout.encode([delta.columns[n] for n in self.positions], self.context.strings)
         return self.known.intern(np.column_stack([delta.group, cells]))
 
     def keyed(self, delta: Delta) -> Delta:
         """The rows in their outer groups, with the key's columns first."""
-        rows = self.known.rows(delta.group)
-        key = self.layout.decode(rows[:, 1:], self.context.strings)
-        return replace(delta, group=rows[:, 0].copy(), columns=(*key, *delta.columns))
+        key = [self._key(delta.group, number) for number in range(len(self.positions))]
+        outer = self.known.column(delta.group, 0)
+        return replace(delta, group=outer, columns=(*key, *delta.columns)).net(delta.is_net)  # keys tell groups apart
+
+    def _key(self, group: Ints, number: int) -> pa.Array:
+        """One column of the key of groups."""
+        return self.layout.read(lambda cell: self.known.column(group, 1 + cell), number, self.context.strings)
+
+    def key_of(self, group: int) -> dict[str, Any]:
+        """The key of a group, after that of the group it lies in."""
+        row = self.known.rows(np.array([group]))
+        assert isinstance(self._typed.node, nodes.GroupApply)
+        outer = self.context.key_of(self._typed.inputs[0], int(row[0, 0]))
+        values = [column[0].as_py() for column in self.layout.decode(row[:, 1:], self.context.strings)]
+        return {**(outer or {}), **dict(zip(self._typed.node.key, values, strict=True))}
 
     def wants_collection(self) -> bool:
         return len(self.known) >= self._collect_at
@@ -49,6 +69,14 @@ class Groups:
         """Forget the groups that no kernel holds."""
         self.known.keep_only(live)
         self._collect_at = max(4096, 2 * len(self.known))
+
+
+def leaves(branch: Typed) -> list[Typed]:
+    """The group_input leaves of an apply branch; inner group_applys have their own."""
+    if isinstance(branch.node, nodes.GroupInput):
+        return [branch]
+    inputs = branch.inputs[:1] if isinstance(branch.node, nodes.GroupApply) else branch.inputs
+    return [leaf for part in inputs for leaf in leaves(part)]
 
 
 class EnterGroups(Stateless):

@@ -15,6 +15,8 @@ from numba import njit
 from streamproof.kernels.cells import Cells, Ints
 
 EMPTY = -1
+SMALL = 1 << 16
+SEED = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Interner:
@@ -30,6 +32,7 @@ class Interner:
         self._used = np.zeros(capacity, np.bool_)
         self._free = np.arange(capacity - 1, -1, -1, dtype=np.int64)  # numbers to hand out, the next one last
         self._spare = capacity  # how many of them
+        self._small = np.empty(0, np.int32)  # the numbers of rows (0, n, 0) by n, where they are known
 
     def __len__(self) -> int:
         return len(self._rows) - self._spare
@@ -44,13 +47,26 @@ class Interner:
                 return codes
             self._grow()  # numbers ran out: twice the room, and go on where we stopped
 
+    def intern_plain(self, first: Ints, second: Ints) -> Ints:
+        """The same for rows of three cells of which the last is 0, given in columns."""
+        codes = np.empty(len(second), np.int64)
+        done = 0
+        if not len(self._small):
+            self._small = np.full(SMALL, EMPTY, np.int32)
+        while True:
+            state = self._table, self._rows, self._used, self._free, self._spare, self._small
+            done, self._spare = _intern_plain(first, second, done, codes, *state)
+            if done == len(second):
+                return codes
+            self._grow()
+
     def rows(self, codes: Ints) -> Cells:
         """The rows of numbers: the inverse of `intern`."""
         return self._rows[codes]
 
     def column(self, codes: Ints, number: int) -> Ints:
         """One cell of the rows of numbers."""
-        cells: Ints = self._rows[:, number][codes]
+        cells: Ints = _column(self._rows, number, codes)
         return cells
 
     def keep_only(self, live: Ints) -> None:
@@ -62,6 +78,7 @@ class Interner:
         self._free[self._spare : self._spare + len(gone)] = gone
         self._spare += len(gone)
         self._used = keep
+        self._small[:] = EMPTY
         self._rehash(len(self._table))
 
     def _grow(self) -> None:
@@ -96,16 +113,22 @@ class Interner:
         return made
 
 
+@njit(cache=True, inline="always")
+def _mixed(h, cell):  # type: ignore[no-untyped-def]
+    """A hash with one more cell in it (multiply and xor-shift, as splitmix does)."""
+    h ^= np.uint64(cell)
+    h *= np.uint64(0xBF58476D1CE4E5B9)
+    h ^= h >> np.uint64(27)
+    h *= np.uint64(0x94D049BB133111EB)
+    return h ^ (h >> np.uint64(31))
+
+
 @njit(cache=True)
 def hash_row(row):  # type: ignore[no-untyped-def]
-    """A well-mixed 64-bit hash of a row of cells (multiply and xor-shift, as splitmix does)."""
-    h = np.uint64(0x9E3779B97F4A7C15)
+    """A well-mixed 64-bit hash of a row of cells."""
+    h = SEED
     for cell in row:
-        h ^= np.uint64(cell)
-        h *= np.uint64(0xBF58476D1CE4E5B9)
-        h ^= h >> np.uint64(27)
-        h *= np.uint64(0x94D049BB133111EB)
-        h ^= h >> np.uint64(31)
+        h = _mixed(h, cell)
     return h
 
 
@@ -147,6 +170,44 @@ def _intern(rows, start, codes, table, known, used, free, spare):  # type: ignor
             at = (at + np.uint64(1)) & mask
         codes[i] = code
     return len(rows), spare
+
+
+@njit(cache=True)
+def _intern_plain(first, second, start, codes, table, known, used, free, spare, small):  # type: ignore[no-untyped-def]
+    """As `_intern`, for rows (first, second, 0)."""
+    mask = np.uint64(len(table) - 1)
+    for i in range(start, len(second)):
+        is_small = first[i] == 0 and 0 <= second[i] < len(small)
+        if is_small and small[second[i]] != EMPTY:
+            codes[i] = small[second[i]]
+            continue
+        at = _mixed(_mixed(_mixed(SEED, first[i]), second[i]), 0) & mask
+        while True:
+            code = table[at]
+            if code == EMPTY:
+                if spare == 0:
+                    return i, spare
+                spare -= 1
+                code = free[spare]
+                table[at] = code
+                known[code, 0], known[code, 1], known[code, 2] = first[i], second[i], 0
+                used[code] = True
+                break
+            if known[code, 1] == second[i] and known[code, 0] == first[i] and known[code, 2] == 0:
+                break
+            at = (at + np.uint64(1)) & mask
+        codes[i] = code
+        if is_small:
+            small[second[i]] = code
+    return len(second), spare
+
+
+@njit(cache=True)
+def _column(rows, number, codes):  # type: ignore[no-untyped-def]
+    out = np.empty(len(codes), np.int64)
+    for i in range(len(codes)):
+        out[i] = rows[codes[i], number]
+    return out
 
 
 @njit(cache=True)

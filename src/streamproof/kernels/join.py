@@ -92,7 +92,8 @@ class JoinKernel:
         re = np.minimum(pairs.cell(0, RE), pairs.cell(1, RE))
         w = pairs.cell(0, W) * pairs.cell(1, W)
         columns = pairs.columns(self._read)
-        return Delta(self.keys.group(pairs.key), le, re, w, tuple(make(columns) for make in self._select))
+        made = Delta(self.keys.group(pairs.key), le, re, w, tuple(make(columns) for make in self._select))
+        return made if columns.lost is None else made.take(columns.lost.kept)
 
     def _advance(self, port: int, frontier: int) -> None:
         if frontier > self.frontiers[port]:

@@ -25,11 +25,12 @@ import numpy as np
 
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels import chains, covers
-from streamproof.kernels.base import Context, State
-from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.base import Context
+from streamproof.kernels.cells import Cells
 from streamproof.kernels.delta import Delta
-from streamproof.kernels.pairs import Keys, array, cells_of, number
+from streamproof.kernels.pairs import Keys, cells_of
 from streamproof.kernels.runs import KEY, LE, RE, W, merged, ordered
+from streamproof.kernels.settling import Held, Settling
 from streamproof.kernels.store import Store
 from streamproof.plan.check import Typed
 
@@ -41,7 +42,7 @@ class Definition(NamedTuple):
     origins: Callable[[Cells, Cells, int, int], Cells]  # the same with the new base: what to remember
 
 
-class _LastingKernel:
+class _LastingKernel(Settling):
     """What the three have in common; they differ in their definition."""
 
     definition: ClassVar[Definition]
@@ -51,14 +52,13 @@ class _LastingKernel:
         self.live = Store(0)  # lifetimes by key
         self.origins = Store(1)  # where what reaches the base began, by key (and start)
         self.base = BEGINNING  # starts before it are settled
-        self.frontier = BEGINNING
+        self.frontiers = [BEGINNING]
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
         output = self._change(self._read(delta))
-        self.frontier = max(self.frontier, delta.frontier)
-        if self.live.wants_tidying() or self.keys.wants_collection():
-            self._settle()
-        return output.at(self.frontier)
+        self.frontiers = [max(*self.frontiers, delta.frontier)]
+        self.settle_now_and_then()
+        return output.at(*self.frontiers)
 
     def _read(self, delta: Delta) -> Cells:
         cells = cells_of(self.keys.layout, delta.columns, len(delta), self.keys.context)
@@ -76,51 +76,13 @@ class _LastingKernel:
         key, le, re, w = (np.ascontiguousarray(change[:, n]) for n in (KEY, LE, RE, W))
         return Delta(self.keys.group(key), le, re, w, self.keys.columns(key))
 
-    def _settle(self) -> None:
-        """Move the base up to the frontier, and forget what lies before it."""
-        if self.frontier > self.base:
-            origins = self.definition.origins(self.live.all_rows(), self.origins.all_rows(), self.base, self.frontier)
-            self.live.drop(self.frontier if self.frontier < FOREVER else FOREVER + 1)  # at ∞ all is settled
-            self.origins.replace(origins if self.frontier < FOREVER else origins[:0])
-            self.base = self.frontier
-        self.live.tidy()
-        if self.keys.wants_collection():
-            self._collect()
+    def held(self) -> dict[str, Held]:
+        return {"live": Held(self.live), "origins": Held(self.origins)}
 
-    def _collect(self) -> None:
-        self.keys.collect(self.live.keys())
-
-    def _tidy(self) -> None:
-        self._settle()
-        self._collect()
-
-    def snapshot(self) -> State:
-        self._tidy()
-        return {
-            **self.keys.snapshot(),
-            "live": self.live.all_rows(),
-            "origins": self.origins.all_rows(),
-            "frontier": self.frontier,
-            "base": self.base,
-        }
-
-    def restore(self, state: State) -> None:
-        self.keys.restore(state)
-        self.live.replace(array(state, "live").copy())
-        self.origins.replace(array(state, "origins").copy())
-        self.frontier, self.base = number(state, "frontier"), number(state, "base")
-
-    def live_strings(self) -> Ints:
-        self._tidy()
-        return self.keys.live_strings()
-
-    def live_groups(self) -> Ints:
-        self._tidy()
-        return self.keys.live_groups()
-
-    def live_rows(self) -> int:
-        self._settle()
-        return len(self.live) + len(self.origins)
+    def move_base(self, frontier: int) -> None:
+        origins = self.definition.origins(self.live.all_rows(), self.origins.all_rows(), self.base, frontier)
+        self.live.drop(frontier if frontier < FOREVER else FOREVER + 1)  # at ∞ all is settled
+        self.origins.replace(origins if frontier < FOREVER else origins[:0])
 
 
 class CoalesceKernel(_LastingKernel):

@@ -18,7 +18,7 @@ from streamproof.events.time import BEGINNING, FOREVER, Span, show_tick
 from streamproof.kernels.base import Context, Stateless
 from streamproof.kernels.cells import Ints
 from streamproof.kernels.delta import Delta, concat
-from streamproof.kernels.expressions import Columns, compile_expression, keep
+from streamproof.kernels.expressions import Columns, LostRows, compile_expression, keep
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.expr import Col, Expr
@@ -33,10 +33,14 @@ class WhereKernel(Stateless):
 
     def __init__(self, typed: Typed, context: Context) -> None:
         node = _node(typed, nodes.Where)
-        self._condition = _compiled(node.expr, typed, context)
+        self._condition, self._context = _compiled(node.expr, typed, context), context
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
-        return delta.take(keep(self._condition(delta))) if len(delta) else delta
+        if not len(delta):
+            return delta
+        lost = self._context.lost_rows(len(delta))
+        kept = keep(self._condition(delta, lost))
+        return delta.take(kept if lost is None else kept & lost.kept)
 
 
 class SelectKernel(Stateless):
@@ -45,9 +49,12 @@ class SelectKernel(Stateless):
     def __init__(self, typed: Typed, context: Context) -> None:
         node = _node(typed, nodes.Select)
         self._columns = [_compiled(expr, typed, context) for _, expr in node.exprs]
+        self._context = context
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
-        return replace(delta, columns=tuple(column(delta) for column in self._columns))
+        lost = self._context.lost_rows(len(delta))
+        made = replace(delta, columns=tuple(column(delta, lost) for column in self._columns))
+        return made if lost is None or lost.kept.all() else made.take(lost.kept)
 
 
 class ShiftKernel(Stateless):
@@ -117,7 +124,9 @@ def duration_of(node: nodes.AlterDuration, typed: Typed, context: Context) -> Ca
     def change(delta: Delta) -> Delta:
         endless = delta.re >= FOREVER if reads_end else np.zeros(len(delta), np.bool_)
         kept, altered = delta.take(endless), delta.take(~endless)  # an infinite end that is read stays, unread
-        lengths = np.asarray(compiled(altered).fill_null(0).to_numpy(zero_copy_only=False))
+        lost = context.lost_rows(len(altered))
+        lengths = np.asarray(compiled(altered, lost).fill_null(0).to_numpy(zero_copy_only=False))
+        lengths = lengths if lost is None else np.where(lost.kept, lengths, 0)
         altered, lengths = altered.take(lengths > 0), lengths[lengths > 0]
         reach = np.where(altered.le < 0, lengths, np.minimum(lengths, FOREVER))  # so that no sum leaves int64
         ends = finite(altered.le + reach, altered)
@@ -134,8 +143,8 @@ def moved(times: Ints, by: int, delta: Delta) -> Ints:
 
 def finite(times: Ints, delta: Delta) -> Ints:
     """Times that must lie strictly between the infinities, else the error ``overflow`` names the row."""
-    bad = (times >= FOREVER) | (times <= BEGINNING)
-    if bad.any():
+    if len(times) and (times.max() >= FOREVER or times.min() <= BEGINNING):
+        bad = (times >= FOREVER) | (times <= BEGINNING)
         raise RunError(
             "a lifetime leaves the range of ±2^62 ticks",
             at=lifetime(delta, int(bad.argmax())),
@@ -168,19 +177,19 @@ def lifetime(delta: Delta, row: int) -> str:
     return f"[{show_tick(int(delta.le[row]))}, {show_tick(int(delta.re[row]))}) {values}"
 
 
-def columns_of(delta: Delta, names: tuple[str, ...]) -> Columns:
+def columns_of(delta: Delta, names: tuple[str, ...], lost: LostRows | None = None) -> Columns:
     """What expressions over one input read."""
     found: dict[Col, pa.Array] = {Col(name): column for name, column in zip(names, delta.columns, strict=True)}
     found[Col("le")], found[Col("re")] = pa.array(delta.le), pa.array(delta.re)
-    return Columns(found, len(delta))
+    return Columns(found, len(delta), lost=lost)
 
 
 def _compiled(
     expr: Expr, typed: Typed, context: Context, times: tuple[str, ...] = ("le",)
-) -> Callable[[Delta], pa.Array]:
+) -> Callable[[Delta, LostRows | None], pa.Array]:
     schema = typed.inputs[0].schema
     evaluate = compile_expression(expr, Scope.one(schema, times=times, registry=context.registry))
-    return lambda delta: evaluate(columns_of(delta, schema.names))
+    return lambda delta, lost: evaluate(columns_of(delta, schema.names, lost))
 
 
 def _node(typed: Typed, kind: type[N]) -> N:

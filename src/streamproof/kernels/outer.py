@@ -48,8 +48,10 @@ class OuterJoinKernel:
         side, missing = SIDES[part.kept], SIDES[1 - part.kept]
         known = {Col(n, side): c for n, c in zip(part.stored, delta.columns, strict=True)}
         nulls = null_columns(self._schemas[1 - part.kept], missing, rows)
-        columns = Columns({**known, Col("le", side): pa.array(found.start), **nulls}, rows)
-        return Delta(delta.group, delta.le, delta.re, delta.w, tuple(make(columns) for make in self._select))
+        lost = self._context.lost_rows(rows)
+        columns = Columns({**known, Col("le", side): pa.array(found.start), **nulls}, rows, lost=lost)
+        made = Delta(delta.group, delta.le, delta.re, delta.w, tuple(make(columns) for make in self._select))
+        return made if lost is None else made.take(lost.kept)
 
     def snapshot(self) -> State:
         state: State = {f"join.{name}": value for name, value in self._joined.snapshot().items()}

@@ -219,7 +219,8 @@ class SideReader:
 
     def _columns(self, delta: Delta) -> Columns:
         named = {Col(name, self.side): column for name, column in zip(self.names, delta.columns, strict=True)}
-        return Columns({**named, Col("le", self.side): pa.array(delta.le)}, len(delta))
+        lost = self.keys.context.lost_rows(len(delta))
+        return Columns({**named, Col("le", self.side): pa.array(delta.le)}, len(delta), lost=lost)
 
     def _able(self, columns: Columns, found: list[tuple[pa.Array, bool]]) -> Flags:
         """Rows that their own conditions keep and whose key is not null."""
@@ -229,7 +230,7 @@ class SideReader:
         for value, nulls_match in found:
             if value.null_count and not nulls_match:
                 able &= value.is_valid().to_numpy(zero_copy_only=False)
-        return able
+        return able if columns.lost is None else able & columns.lost.kept  # a condition that fails is not met
 
     def column(self, name: str, read: Callable[[int], Ints]) -> pa.Array:
         """A stored column (or le), from a function that gives the columns of rows."""
@@ -276,7 +277,7 @@ class Pairs:
     def columns(self, wanted: Iterable[Col]) -> Columns:
         """What expressions read of the pairs."""
         arrays = {column: self._column(column) for column in wanted}
-        return Columns(arrays, len(self))
+        return Columns(arrays, len(self), lost=self._readers[0].keys.context.lost_rows(len(self)))
 
     def _column(self, column: Col) -> pa.Array:
         assert column.side is not None
@@ -287,7 +288,9 @@ class Pairs:
         """The pairs that satisfy a condition."""
         if residual is None or not len(self):
             return self
-        mask = keep(residual(self.columns(columns_of(residual.expr))))
+        columns = self.columns(columns_of(residual.expr))
+        mask = keep(residual(columns))
+        mask = mask if columns.lost is None else mask & columns.lost.kept
         return self if mask.all() else Pairs(self._readers, self._port, self._rows, self.found.where(mask))
 
 

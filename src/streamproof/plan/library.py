@@ -36,15 +36,14 @@ def installed() -> Registry:
 @uda("twavg", returns="float64", takes="float64", time_sensitive=True, properties=Properties(time_bound=False))
 def twavg(events: Sequence[Event], window: WindowSpan) -> float | None:
     """Time-weighted average: the sum of value × length of (clipped) lifetime, over the window's length."""
-    known = [event for event in events if event.value is not None]
+    weighted, known = 0.0, False
+    for le, re, value in events:
+        if value is not None:
+            known = True
+            weighted += float(value) * (re - le if re < FOREVER else math.inf)
     if not known or window.re >= FOREVER:
         return None  # no value at all, or no finite length to divide by
-    weighted = sum(float(event.value) * _length(event) for event in known)
     return weighted / (window.re - window.le)
-
-
-def _length(event: Event) -> float:
-    return float("inf") if event.re >= FOREVER else event.re - event.le
 
 
 @uda("median", returns="float64", takes="float64")

@@ -22,8 +22,9 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from streamproof.errors import PlanError, RunError, did_you_mean
+from streamproof.errors import PlanError, did_you_mean
 from streamproof.events.schema import Schema, Type, parse_type
+from streamproof.plan.failures import function_failed, module_failed
 
 ModuleKind: TypeAlias = Literal["udf", "uda", "udo"]
 Clipping: TypeAlias = Literal["none", "left", "right", "full"]
@@ -173,20 +174,7 @@ class Module:
         try:
             return self.implementation(*args)
         except Exception as error:
-            what = f"{self} failed: {type(error).__name__}: {error}"
-            raise RunError(what, at=f"{self.name}{tuple(args)!r}", name="module_failed") from error
-
-
-def module_failed(module: Module, error: Exception, window: WindowSpan, events: Sequence[Event]) -> RunError:
-    """The error of a module that raised: which module, which window, which events."""
-    shown = ", ".join(f"[{e.le}, {e.re}) {e.value!r}" for e in events[:3])
-    more = f" and {len(events) - 3} more" if len(events) > 3 else ""
-    return RunError(
-        f"{module} failed: {type(error).__name__}: {error}",
-        at=f"window [{window.le}, {window.re}) with {shown}{more}",
-        fix="call the module by hand on these events; it must not raise",
-        name="module_failed",
-    )
+            raise function_failed(self, error, args) from error
 
 
 class Registry:

@@ -168,7 +168,7 @@ def test_a_module_that_raises_is_named_with_its_window() -> None:
 
 
 def test_a_value_of_the_wrong_type_is_refused() -> None:
-    with pytest.raises(RunError, match=r'uda lying@1 gave a value for "m" that is no int64'):
+    with pytest.raises(RunError, match=r"uda lying@1 gave 'many', which is not of type int64\n  at: window"):
         kernel("lying", Tumbling(10)).on_batch(0, rows((1, 2, 1, 5), frontier=10))
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol, TypeVar
 
 from streamproof.engines.base import Settings
 from streamproof.engines.local.graph import Graph
+from streamproof.engines.local.processor import Processor
 from streamproof.engines.local.rules import KERNELS
 from streamproof.events.batch import Batch
 from streamproof.events.time import BEGINNING, FOREVER
@@ -27,7 +29,12 @@ class LocalEngine:
         """Every node: those without a kernel of their own are part of the graph itself."""
         return KERNELS.supports() | dict.fromkeys(("Let", "Ref", "GroupApply", "GroupInput"), True)
 
+    def processor(self, settings: Settings, *, keep_late: bool = False) -> Processor:
+        """A new processor, on which queries run."""
+        return Processor(settings, emission=self.emission, keep_late=keep_late)
+
     def run(self, plan: Typed, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> Iterator[Batch]:
+        """The output over batches, which have no order of arrival: advance_time finds nothing late in them."""
         context = Context(settings.registry, limits=settings.limits, emission=self.emission, horizon=settings.horizon)
         graph = Graph(plan, context)
         read = {name: inputs[name] for name in graph.sources}  # a stream that nobody reads is left alone
@@ -37,7 +44,17 @@ class LocalEngine:
             yield graph.push(name, Delta.empty(schema, frontier=FOREVER)).to_batch(plan.schema)
 
 
-def in_turn(inputs: Mapping[str, Iterable[Batch]]) -> Iterator[tuple[str, Batch]]:
+class Frontiered(Protocol):
+    """Something with a CTI: a batch, or what a tracer makes of one."""
+
+    @property
+    def frontier(self) -> int: ...
+
+
+T = TypeVar("T", bound=Frontiered)
+
+
+def in_turn(inputs: Mapping[str, Iterable[T]]) -> Iterator[tuple[str, T]]:
     """The batches of all inputs, always from the input that is furthest behind."""
     remaining = {name: iter(batches) for name, batches in inputs.items()}
     frontiers = dict.fromkeys(remaining, BEGINNING)

@@ -7,9 +7,10 @@ kernels, in and out, around the kernels of its apply branch.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from streamproof.engines.local.seal import SealKernel, is_settled
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context, Kernel, State
-from streamproof.kernels.cells import Ints, Layout
+from streamproof.kernels.cells import Layout
 from streamproof.kernels.delta import Delta, concat, consolidate
 from streamproof.kernels.groups import EnterGroups, Groups, LeaveGroups
 from streamproof.plan import nodes
@@ -40,6 +41,14 @@ class Step:
     groups: Groups | None = None  # whose numbers its rows carry
     rows_in: int = 0
     rows_out: int = 0
+
+
+class Made(NamedTuple):
+    """A new kernel with its node, and the groups whose numbers its rows carry."""
+
+    kernel: Kernel
+    typed: Typed
+    groups: Groups | None
 
 
 @dataclass(slots=True)
@@ -76,39 +85,42 @@ class Graph:
         placing = _Placing(eras or {})
         step = self._place(typed, None, placing)
         if self.context.emission == "final" and not is_settled(typed):
-            step = self._step("seal", "", [step], typed, None, lambda: SealKernel(typed, self.context))
+            step = self._step("seal", "", [step], lambda: Made(SealKernel(typed, self.context), typed, None))
         self.outputs[step] += 1
         return step
 
     def _place(self, typed: Typed, groups: Groups | None, placing: _Placing) -> int:
         """The step of a node, made with all it reads if it is new."""
-        if id(typed) in placing.done:
-            return placing.done[id(typed)]
+        if id(typed) not in placing.done:
+            grouped = isinstance(typed.node, nodes.GroupApply)
+            step = (self._place_group if grouped else self._place_node)(typed, groups, placing)
+            placing.done[id(typed)] = step
+            placing.used.append(typed)
+        return placing.done[id(typed)]
+
+    def _place_node(self, typed: Typed, groups: Groups | None, placing: _Placing) -> int:
         node = typed.node
-        if isinstance(node, nodes.GroupApply):
-            step = self._place_group(typed, groups, placing)
+        text = f"{nodes.parameters(node)!r} {typed.schema.columns} {typed.schema.unit} {typed.module}"
+        feeds: list[int] = []
+        if self._is_root(node):
+            source = source_of(typed)
+            text += f" {source} {placing.eras.get(source, 0)}"
         else:
-            root = isinstance(node, nodes.Source) or (self._advance_apart and isinstance(node, nodes.AdvanceTime))
-            feeds = [] if root else [self._place(part, groups, placing) for part in typed.inputs]
-            era = placing.eras.get(_source_of(typed), 0) if root else 0
-            text = f"{nodes.parameters(node)!r} {typed.schema.columns} {typed.schema.unit} {typed.module} {era}"
-            if root and typed.inputs:
-                text += f" {_source_of(typed)}"
-            step = self._step(label(node), text, feeds, typed, groups, lambda: KERNELS[node](typed, self.context))
-            if isinstance(node, nodes.Source):
-                self.sources[node.name] = step
-        placing.done[id(typed)] = step
-        placing.used.append(typed)
+            feeds = [self._place(part, groups, placing) for part in typed.inputs]
+        step = self._step(label(node), text, feeds, lambda: Made(KERNELS[node](typed, self.context), typed, groups))
+        if isinstance(node, nodes.Source):
+            self.sources[node.name] = step
         return step
+
+    def _is_root(self, node: nodes.Node) -> bool:
+        return isinstance(node, nodes.Source) or (self._advance_apart and isinstance(node, nodes.AdvanceTime))
 
     def _place_group(self, typed: Typed, groups: Groups | None, placing: _Placing) -> int:
         source, branch = typed.inputs
         assert isinstance(typed.node, nodes.GroupApply)
-        key = f"{typed.node.key}"
-        enter = self._step(
-            f"group by {', '.join(typed.node.key)}", key, [self._place(source, groups, placing)], typed, groups,
-            lambda: EnterGroups(self._new_groups(typed)),
-        )  # fmt: skip
+        key, feeds = f"{typed.node.key}", [self._place(source, groups, placing)]
+        name = f"group by {', '.join(typed.node.key)}"
+        enter = self._step(name, key, feeds, lambda: Made(EnterGroups(self._new_groups(typed)), typed, groups))
         kernel = self.steps[enter].kernel
         assert isinstance(kernel, EnterGroups)
         inner = kernel.groups
@@ -117,11 +129,153 @@ class Graph:
             placing.used.append(leaf)
         last = self._place(branch, inner, placing)
         text = f"{key} {typed.schema.columns}"
-        return self._step("group end", text, [enter, last], typed, groups, lambda: LeaveGroups(inner), port_from=1)
+        return self._step("group end", text, [last], lambda: Made(LeaveGroups(inner), typed, groups))
 
     def _new_groups(self, typed: Typed) -> Groups:
         self._groups.append(Groups(typed, self.context))
         return self._groups[-1]
 
-    def _step(self, name, text, feeds, typed, groups, make, *, port_from=0):  # type: ignore[no-untyped-def]
-        raise NotImplementedError
+    def _step(self, name: str, text: str, feeds: list[int], make: Callable[[], Made]) -> int:
+        """The step with this name, text and inputs: the one that is there, or a new one."""
+        known = "\n".join([name, text, *(self.steps[feed].identity for feed in feeds)])
+        identity = sha256(known.encode()).hexdigest()[:24]
+        if identity in self._by_identity:
+            return self._by_identity[identity]
+        made = make()
+        self.steps.append(Step(made.kernel, made.typed, name, identity, groups=made.groups))
+        number = self._by_identity[identity] = len(self.steps) - 1
+        for port, feed in enumerate(feeds):
+            self.steps[feed].readers.append((number, port))
+        return number
+
+    def remove(self, output: int) -> None:
+        """One who wanted this output does no longer; steps that nobody reads any more are freed."""
+        self.outputs -= Counter([output])  # what is wanted by nobody is no longer there
+        wanted: list[int] = []
+        for number in reversed(range(len(self.steps))):  # readers come before what they read
+            step = self.steps[number]
+            step.readers = [(reader, port) for reader, port in step.readers if reader in wanted]
+            if step.readers or number in self.outputs:
+                wanted.append(number)
+        self._renumber({old: new for new, old in enumerate(reversed(wanted))})
+
+    def _renumber(self, new: dict[int, int]) -> None:
+        self.steps = [self.steps[old] for old in new]
+        for step in self.steps:
+            step.readers = [(new[reader], port) for reader, port in step.readers]
+        self.outputs = Counter({new[old]: count for old, count in self.outputs.items()})
+        self.sources = {name: new[old] for name, old in self.sources.items() if old in new}
+        self._by_identity = {step.identity: number for number, step in enumerate(self.steps)}
+        held = [step.kernel.groups for step in self.steps if isinstance(step.kernel, EnterGroups)]
+        self._groups = [groups for groups in self._groups if groups in held]
+
+    def number(self, step: Step) -> int:
+        """Where a step stands now."""
+        return self._by_identity[step.identity]
+
+    def connect(self, feed: int, reader: int) -> None:
+        """Let one step's output flow into another's first port."""
+        self.steps[feed].readers.append((reader, 0))
+
+    # --- changes flow -------------------------------------------------------------------------------------------------
+
+    def push(self, source: str, delta: Delta) -> Delta:
+        """The change of the plan's output that a change of one source makes, without anything that cancels."""
+        found = self.flow([self.sources[source]], delta)
+        return found.get(self._output, Delta.empty(self.steps[self._output].typed.schema))
+
+    def flow(self, roots: Sequence[int], delta: Delta) -> dict[int, Delta]:
+        """The changes of all outputs that one change of some steps' input makes.
+
+        The end of time comes alone, after the last rows: what they take back must not be looked for up to there.
+        """
+        if delta.frontier < FOREVER or not len(delta):
+            return self._flow(roots, delta)
+        last = Delta.empty(self.steps[roots[0]].typed.schema, frontier=FOREVER)
+        return self.total([self._flow(roots, delta.at(BEGINNING)), self._flow(roots, last)])
+
+    def _flow(self, roots: Sequence[int], delta: Delta) -> dict[int, Delta]:
+        waiting: dict[int, list[tuple[int, Delta]]] = defaultdict(list)
+        for root in roots:
+            waiting[root].append((0, delta))
+        result: dict[int, Delta] = {}
+        for number, step in enumerate(self.steps):
+            if number not in waiting:
+                continue
+            output = self._run(step, waiting.pop(number))
+            for reader, port in step.readers:
+                waiting[reader].append((port, output))
+            if number in self.outputs:
+                result[number] = consolidate(output, Layout.of(step.typed.schema), self.context.strings)
+        self._collect()
+        return result
+
+    def _run(self, step: Step, changes: list[tuple[int, Delta]]) -> Delta:
+        """What a step makes of the changes of its inputs.
+
+        Where one push changes several of its inputs, rows that only the first of them seems to make must not be seen.
+        """
+        parts = [step.kernel.on_batch(port, part) for port, part in changes]
+        output = concat(parts, frontier=max(part.frontier for part in parts))
+        if len(parts) > 1:
+            output = consolidate(output, Layout.of(step.typed.schema), self.context.strings)
+        step.rows_in += sum(len(part) for _, part in changes)
+        step.rows_out += len(output)
+        return output
+
+    def total(self, changes: Sequence[Mapping[int, Delta]]) -> dict[int, Delta]:
+        """Several changes of the outputs as one, without anything that cancels."""
+        result: dict[int, Delta] = {}
+        for number in {number: None for found in changes for number in found}:
+            parts = [found[number] for found in changes if number in found]
+            if len(parts) == 1:
+                result[number] = parts[0]
+                continue
+            both = concat(parts, frontier=max(part.frontier for part in parts))
+            result[number] = consolidate(both, Layout.of(self.steps[number].typed.schema), self.context.strings)
+        return result
+
+    def _collect(self) -> None:
+        """Forget groups and strings that no kernel holds, once there are many."""
+        for groups in reversed(self._groups):  # inner ones first: they hold outer groups
+            if groups.wants_collection():
+                live = [step.kernel.live_groups() for step in self.steps if step.groups is groups]
+                groups.collect(np.unique(np.concatenate(live)) if live else np.empty(0, np.int64))
+        strings = self.context.strings
+        if len(strings) >= self._collect_at:
+            strings.keep_only(np.concatenate([step.kernel.live_strings() for step in self.steps]))
+            self._collect_at = max(STRINGS_BEFORE_COLLECTION, 2 * len(strings))
+
+    # --- looking inside, and state ------------------------------------------------------------------------------------
+
+    @property
+    def schemas(self) -> dict[str, Schema]:
+        """The schema of each source."""
+        return {name: self.steps[step].typed.schema for name, step in self.sources.items()}
+
+    def live_rows(self) -> int:
+        """How many rows all kernels hold together."""
+        return sum(step.kernel.live_rows() for step in self.steps)
+
+    def snapshot(self) -> list[State]:
+        """The state of every kernel, in the order of the graph."""
+        return [step.kernel.snapshot() for step in self.steps]
+
+    def restore(self, states: list[State]) -> None:
+        for step, state in zip(self.steps, states, strict=True):
+            step.kernel.restore(state)
+
+
+def source_of(typed: Typed) -> str:
+    """The source that a root reads: its own name, or that of what advance_time stands on."""
+    node = typed.node if isinstance(typed.node, nodes.Source) else typed.inputs[0].node
+    assert isinstance(node, nodes.Source)
+    return node.name
+
+
+def _leaves(branch: Typed) -> list[Typed]:
+    """The group_input leaves of an apply branch; inner group_applys have their own."""
+    if isinstance(branch.node, nodes.GroupInput):
+        return [branch]
+    inputs = branch.inputs[:1] if isinstance(branch.node, nodes.GroupApply) else branch.inputs
+    return [leaf for part in inputs for leaf in _leaves(part)]

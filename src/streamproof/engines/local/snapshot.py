@@ -1,6 +1,7 @@
-"""A running query on paper: the state of every kernel as one Arrow file, with a version and the plan it belongs to.
+"""A running graph on paper: the state of every kernel as one Arrow file, with a version.
 
-Nothing in it is code. A snapshot of another version or another plan is refused.
+Nothing in it is code. Kernels are known by what they do over which inputs, so a snapshot of another version or another
+plan is refused.
 """
 
 from __future__ import annotations
@@ -13,13 +14,11 @@ import pyarrow as pa
 from streamproof.engines.local.graph import Graph
 from streamproof.errors import InputError
 from streamproof.kernels.base import State
-from streamproof.plan.check import Typed
-from streamproof.plan.labels import label
 
-VERSION = "1"
+VERSION = "2"
 _FIELDS = pa.schema(
     [
-        ("step", pa.int64()),
+        ("step", pa.string()),
         ("name", pa.string()),
         ("shape", pa.list_(pa.int64())),
         ("values", pa.large_list(pa.int64())),
@@ -29,42 +28,70 @@ _FIELDS = pa.schema(
 
 def save(graph: Graph) -> bytes:
     """The whole state of a graph. Law: a graph restored from it goes on to the same output."""
-    rows = [
-        {"step": step, "name": name, "shape": _shape(value), "values": _values(value)}
-        for step, state in enumerate(graph.snapshot())
-        for name, value in state.items()
+    states = zip(graph.steps, graph.snapshot(), strict=True)
+    rows = [(step.identity, name, value) for step, state in states for name, value in state.items()]
+    values = [_values(value) for _, _, value in rows]
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in values])]).astype(np.int64)
+    flat = np.concatenate([np.empty(0, np.int64), *values])
+    columns = [
+        pa.array([step for step, _, _ in rows], pa.string()),
+        pa.array([name for _, name, _ in rows], pa.string()),
+        pa.array([_shape(value) for _, _, value in rows], _FIELDS.field("shape").type),
+        pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(flat)),
     ]
-    texts = graph.context.strings.export()
-    about = {"streamproof.version": VERSION, "plan": _plan_of(graph.typed), "strings": json.dumps(texts)}
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, _FIELDS.with_metadata(about)) as file:
-        file.write_table(pa.Table.from_pylist(rows, schema=_FIELDS).replace_schema_metadata(about))
-    return bytes(sink.getvalue())
+    about = {
+        "streamproof.version": VERSION,
+        "steps": json.dumps([step.identity for step in graph.steps]),
+        "strings": json.dumps(graph.context.strings.export()),
+    }
+    return table_bytes(pa.Table.from_arrays(columns, schema=_FIELDS).replace_schema_metadata(about))
 
 
 def restore(graph: Graph, snapshot: bytes) -> None:
-    """Put a fresh graph of the same plan into the state of a snapshot."""
-    try:
-        table = pa.ipc.open_file(pa.py_buffer(snapshot)).read_all()
-    except pa.ArrowInvalid as error:
-        raise InputError(f"not a snapshot: {error}", fix="give the file that a run wrote") from None
+    """Put a fresh graph of the same plans into the state of a snapshot."""
+    table = read_table(snapshot)
     about = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
-    if about.get("streamproof.version") != VERSION:
-        found = about.get("streamproof.version", "none")
-        raise InputError(f"the snapshot has version {found}, this program reads {VERSION}", fix="start the query anew")
-    if about["plan"] != _plan_of(graph.typed):
+    refuse_version(about.get("streamproof.version"))
+    if sorted(json.loads(about["steps"])) != sorted(step.identity for step in graph.steps):
         raise InputError("the snapshot belongs to another plan", fix="run the plan that it was taken from")
     graph.context.strings.restore(json.loads(about["strings"]))
-    states: list[State] = [{} for _ in graph.steps]
-    for row in table.to_pylist():
-        states[row["step"]][row["name"]] = _value(row["shape"], row["values"])
-    graph.restore(states)
+    states: dict[str, State] = {step.identity: {} for step in graph.steps}
+    table = table.combine_chunks()
+    ends, flat = _flat(table)
+    heads = zip(*(table[name].to_pylist() for name in ("step", "name", "shape")), strict=True)
+    for row, (step, name, shape) in enumerate(heads):
+        states[step][name] = _value(shape, flat[ends[row] : ends[row + 1]])
+    graph.restore([states[step.identity] for step in graph.steps])
 
 
-def _plan_of(typed: Typed) -> str:
-    """A text that tells plans apart: every node with its parameters and schema, in the order of the tree."""
-    inputs = ", ".join(_plan_of(part) for part in typed.inputs)
-    return f"{label(typed.node)} : {typed.schema.columns} ({inputs})"
+def table_bytes(table: pa.Table) -> bytes:
+    """A table as an Arrow file."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as file:
+        file.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def read_table(content: bytes) -> pa.Table:
+    """The inverse of `table_bytes`."""
+    try:
+        return pa.ipc.open_file(pa.py_buffer(content)).read_all()
+    except pa.ArrowInvalid as error:
+        raise InputError(f"not a snapshot: {error}", fix="give the file that a run wrote") from None
+
+
+def refuse_version(found: str | None) -> None:
+    if found != VERSION:
+        text = f"the snapshot has version {found or 'none'}, this program reads {VERSION}"
+        raise InputError(text, fix="start the query anew")
+
+
+def _flat(table: pa.Table) -> tuple[list[int], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Where the values of each row start and end, and all values."""
+    if not table.num_rows:
+        return [0], np.empty(0, np.int64)
+    values = table["values"].chunk(0)
+    return values.offsets.to_pylist(), values.values.to_numpy()
 
 
 def _shape(value: object) -> list[int] | None:
@@ -74,13 +101,15 @@ def _shape(value: object) -> list[int] | None:
     return None if value is None else []
 
 
-def _values(value: object) -> object:
+def _values(value: object) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     if isinstance(value, np.ndarray):
         return np.ascontiguousarray(value).reshape(-1)
-    return [] if value is None else [value]
+    return np.array([] if value is None else [value], np.int64)
 
 
-def _value(shape: list[int] | None, values: list[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]] | int | None:
+def _value(
+    shape: list[int] | None, values: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]] | int | None:
     if shape is None:
         return None
-    return np.array(values, np.int64).reshape(shape) if shape else values[0]
+    return values.reshape(shape).copy() if shape else int(values[0])

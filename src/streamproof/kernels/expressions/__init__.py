@@ -10,7 +10,7 @@
 [False, False, True]
 """
 
-from streamproof.kernels.expressions.columns import Columns, keep
+from streamproof.kernels.expressions.columns import Columns, LostRows, keep
 from streamproof.kernels.expressions.compile import Evaluation, compile_expression
 
-__all__ = ["Columns", "Evaluation", "compile_expression", "keep"]
+__all__ = ["Columns", "Evaluation", "LostRows", "compile_expression", "keep"]

@@ -175,7 +175,8 @@ def _apply(expr: Apply, scope: Scope) -> Evaluate:
 
     def evaluate(columns: Columns) -> Datum:
         args = [widen(part(columns), kind) for part, kind in zip(parts, takes, strict=True)]
-        return udf.call_module(module, [spread(arg, columns.rows) for arg in args], columns.rows, result)
+        spread_args = [spread(arg, columns.rows) for arg in args]
+        return udf.call_module(module, spread_args, columns.rows, result, lost=columns.lost)
 
     return evaluate
 

@@ -85,7 +85,7 @@ def _with_exponents(result: pa.Array, text: pa.Array, parts: pa.Array, to: Type)
 
 def _exact(word: str, to: Type) -> Decimal | None:
     number = EXACT.create_decimal(word)
-    if not number.is_finite() or number.adjusted() > MAX_PRECISION:
+    if not number.is_finite() or (number and number.adjusted() > MAX_PRECISION):
         return None
     found = rounded(number, to.scale)
     return found if not found or found.adjusted() < to.precision - to.scale else None

@@ -14,6 +14,7 @@ import numbers
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,17 +24,36 @@ import pyarrow.compute as pc
 from streamproof.errors import RunError
 from streamproof.events.order import Ints
 from streamproof.events.schema import Type
+from streamproof.kernels.expressions.columns import LostRows
+from streamproof.plan.failures import DeadLetter, shown_call
 from streamproof.plan.modules import Module
 
 
-def call_module(module: Module, args: Sequence[pa.Array], rows: int, to: Type) -> pa.Array:
-    """A function's values on ``rows`` rows. One that is not deterministic is called for every row."""
+def call_module(
+    module: Module, args: Sequence[pa.Array], rows: int, to: Type, *, lost: LostRows | None = None
+) -> pa.Array:
+    """A function's values on ``rows`` rows. One that is not deterministic is called for every row.
+
+    Where rows may get lost, those that it fails on are null and noted.
+    """
     if module.properties.deterministic:
         different, codes = distinct(args, rows)
     else:
         different, codes = list(args), np.arange(rows)
     calls = zip(*(column.to_pylist() for column in different), strict=True) if args else [()] * (int(codes.max()) + 1)
-    answers = [_declared(module, each, module.apply(each), to) for each in calls]
+    answers, letters = [], {}
+    for number, each in enumerate(calls):
+        try:
+            answers.append(_declared(module, each, module.apply(each), to))
+        except RunError as error:
+            if lost is None:
+                raise
+            answers.append(None)
+            letters[number] = partial(DeadLetter, str(module), error, args=tuple(each))
+    if lost is not None and letters:
+        times = np.bincount(codes)
+        made = (letter(count=int(times[number])) for number, letter in letters.items())
+        lost.note(np.isin(codes, list(letters)), made)
     return pc.take(pa.array(answers, to.arrow), pa.array(codes))
 
 
@@ -56,17 +76,17 @@ def distinct(args: Sequence[pa.Array], rows: int) -> tuple[list[pa.Array], Ints]
 def _declared(module: Module, args: Sequence[Any], value: Any, to: Type) -> Any:
     """An answer, if it is a value of the type that the module declares."""
     try:
-        return None if value is None else pa.scalar(_of_type(value, to), to.arrow).as_py()
+        return None if value is None else pa.scalar(of_type(value, to), to.arrow).as_py()
     except (pa.ArrowException, ArithmeticError, TypeError, ValueError):
         raise RunError(
             f"{module} gave {value!r}, which is not of type {to}",
-            at=f"{module.name}{tuple(args)!r}",
+            at=shown_call(module, args),
             fix=f"return a value of type {to} or None",
             name="module_failed",
         ) from None
 
 
-def _of_type(value: Any, to: Type) -> Any:
+def of_type(value: Any, to: Type) -> Any:
     """The value as its type wants it, or TypeError; whole numbers are floats and decimals too, but truth is neither."""
     match to.kind:
         case "bool" if isinstance(value, bool | np.bool_):

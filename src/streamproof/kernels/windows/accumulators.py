@@ -139,7 +139,7 @@ class Accumulators:
         limbs = rows[:, spec[LIMBS] : spec[LIMBS] + spec[COUNT]]
         if spec[KIND] == FLOAT:
             mantissa, exponent = exact.rounded(limbs, exact.LOWEST + exact.BITS * spec[BASE])
-            totals = exact.scaled(mantissa.astype(np.float64), exponent)
+            totals = exact.scaled(mantissa, exponent)
             return _bits(self._with_special(totals, rows, spec)), False
         if spec[KIND] == INT:
             values, lost = exact.whole(limbs)

@@ -1,38 +1,34 @@
 """Counts, sums and means over snapshots, from what changes at each boundary instead of events.
 
-A row per boundary of a group says how many events begin or end there and how the sums change; the sums of a snapshot
-are those of all boundaries up to its start. One pass over the rows before and after a change, side by side, finds the
-snapshots that differ; what was emitted before is computed again, exactly, so no event and no output is kept. A frontier
-folds all boundaries before it into one per group: the start of the snapshot that contains it.
+A boundary that time has reached has a row with the sums that hold from there on; one that is still ahead has how they
+will change. A change adds to the rows of its own time in its own group, and one walk over them finds the snapshots that
+differ; what was emitted before is computed again, exactly, so no event and no output is kept. Behind the frontier one
+boundary per group stays: the start of the snapshot that contains it.
 """
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
-from numba import njit
 
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.base import Context, State
+from streamproof.kernels.base import Context, State, array, number
 from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta
-from streamproof.kernels.windows.accumulators import Accumulators, Values, add_rows, carry_row
+from streamproof.kernels.sorting import order_by
+from streamproof.kernels.windows import crossing
+from streamproof.kernels.windows.accumulators import Accumulators
+from streamproof.kernels.windows.ahead import Ahead
 from streamproof.kernels.windows.changes import check_weights
 from streamproof.kernels.windows.inspect import Affected, EventView, WindowView, affected_sums, spans_of
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.liveliness import Step, liveliness_of
 from streamproof.kernels.windows.outputs import Outputs
-from streamproof.kernels.windows.summed import summed, written
-from streamproof.kernels.windows.sums import GROUP, PLACE, Entries, Scratch, gathered, merged, same_sums, until
+from streamproof.kernels.windows.summed import summed
+from streamproof.kernels.windows.sums import Scratch
+from streamproof.kernels.windows.timelines import FIRST, SIZE, TIME, VALUES, Timelines, longer
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.windows import Snapshot
-
-ENDS: Final = 2  # how many events begin or end at a boundary
-SUMS: Final = 3  # the first column of the sums
-OLD: Final = 0
-NEW: Final = 1
 
 
 class Edges:
@@ -45,11 +41,19 @@ class Edges:
         self.lively = liveliness_of(typed, context.emission)
         layout = Layout.of(typed.schema)
         self.sums = Accumulators(node.aggs, Kept(typed.inputs[0].schema, context, payload=False), layout)
-        self.rows = self._none()  # boundaries in order; of a group with live events, from the open snapshot's start on
-        self._scratch = Scratch()
+        self._forget()
         self.frontier = BEGINNING
+        self._passed = BEGINNING  # the frontier before the batch: what is not walked yet must not be cut by a later one
         self.seen = BEGINNING  # the latest start
         self.sealed = BEGINNING  # the output's frontier
+
+    def _forget(self) -> None:
+        """No boundary at all."""
+        self.reached = Timelines(self.sums.width)
+        self.ahead = Ahead(1 + self.sums.width)
+        self.endless = np.zeros(0, np.int64)  # per group: how many events never end
+        self._room = self._rooms(0, 0)
+        self._scratch = Scratch()
 
     @staticmethod
     def can(typed: Typed, context: Context) -> bool:
@@ -59,23 +63,21 @@ class Edges:
             return False
         return Accumulators.can(node.aggs, Kept(typed.inputs[0].schema, context, payload=False))
 
-    def _none(self) -> Cells:
-        return np.empty((0, SUMS + self.sums.width), np.int64)
+    # --- one batch ----------------------------------------------------------------------------------------------------
 
     def on_batch(self, delta: Delta) -> Delta:
         check_weights(delta.w)
         step = self._advance(delta)
         if not len(delta) and step.frontier == step.frontier_before and step.due == step.due_before:
             return Delta.empty(self.typed.schema, frontier=self.sealed)
-        change = self._change(delta)
-        room = self._scratch.matrix("merged", len(self.rows) + len(change), change.shape[1])
-        rows = merged(self.rows, change, self.sums.spec, room, lead=SUMS)
-        emitted = self._emit(rows, change, step)
-        self.rows = self._none() if self.frontier >= FOREVER else _folded(rows, self.frontier, self.sums.spec)
-        begun = self.rows[:, PLACE][self.rows[:, PLACE] < self.frontier]
-        opened = int(begun.min()) if len(begun) else self.frontier
-        nothing = Outputs(1)
-        self.sealed = max(self.sealed, self.lively.sealed(self.frontier, opened, nothing))
+        size = self._walk(self._change(delta), (self.frontier, step.due, self.lively.by_start))
+        self._passed = self.frontier
+        _, _, rows, found = self._room
+        emitted = summed(rows[:size], found[:size], self.sums, self.typed, self.lively)
+        if self.frontier >= FOREVER:
+            self._forget()
+        self.ahead.settle(self.sums.spec)
+        self.sealed = max(self.sealed, self.lively.sealed(self.frontier, self._opened(), Outputs(1)))
         return emitted.at(self.sealed)
 
     def _advance(self, delta: Delta) -> Step:
@@ -90,46 +92,93 @@ class Edges:
         """What the batch changes at boundaries, which are brought into the layout that its values need."""
         spec = self.sums.spec
         values = self.sums.read(delta)
-        self.rows = self.sums.converted(self.rows, spec)
-        event = np.arange(len(delta))
-        ending = np.flatnonzero(delta.re < FOREVER)
-        finite = self._gathered(delta, values, np.concatenate([event, ending]), len(event), out=self._scratch)
-        if len(ending) == len(delta):
-            return finite
-        # apart, because times from here to the end of time are too far apart to be sorted fast
-        endless = self._gathered(delta, values, np.flatnonzero(delta.re >= FOREVER), 0, out=Scratch())
-        room = np.empty((len(finite) + len(endless), finite.shape[1]), np.int64)
-        return merged(finite, endless, self.sums.spec, room, lead=SUMS)
+        if not np.array_equal(self.sums.spec, spec):
+            self._lay_out(spec)
+        group, time, ending = delta.group, delta.re, np.empty(0, np.int64)
+        if len(delta):
+            self._hold(int(group.max()) + 1)
+            if int(time.max()) >= FOREVER:
+                endless = time >= FOREVER
+                ending = np.flatnonzero(~endless)
+                np.add.at(self.endless, group[endless], delta.w[endless])
+                group, time = group[ending], time[ending]
+        group, time = np.concatenate([delta.group, group]), np.concatenate([delta.le, time])
+        w = delta.w if delta.w.flags.writeable else delta.w.copy()  # or all would be compiled once more
+        out = self._scratch.matrix("changes", len(group) + 1, crossing.EVENTS + 1 + self.sums.width)
+        size = crossing.changes(order_by(group, time), group, time, ending, w, *values, self.sums.spec, out)
+        return out[:size]
 
-    def _gathered(self, delta: Delta, values: Values, event: Ints, starts: int, *, out: Scratch) -> Cells:
-        """Boundaries of events: the first ``starts`` of them begin, the others end."""
-        place = np.concatenate([delta.le[event[:starts]], delta.re[event[starts:]]])
-        w = delta.w[event]
-        signed = np.concatenate([w[:starts], -w[starts:]])
-        entries = Entries(delta.group[event], place, event, signed)
-        rows, order, row = gathered(entries, values, self.sums, out, lead=SUMS)
-        _count(rows, row, w[order])
-        return rows
+    def _hold(self, groups: int) -> None:
+        self.reached.hold(groups)
+        self.ahead.hold(groups)
+        if groups > len(self.endless):
+            self.endless = longer(self.endless, groups)
 
-    def _emit(self, rows: Cells, change: Cells, step: Step) -> Delta:
-        by_start = self.lively.by_start
-        emitted, sums = written(
-            lambda *out: _walk(self.rows, rows, change, by_start, step.due_before, step.due, *out),
-            2 * len(change), self.sums.width, self._scratch,
-        )  # fmt: skip
-        return summed(emitted, sums, self.sums, self.typed, self.lively)
+    def _lay_out(self, spec: Ints) -> None:
+        """Bring all rows from one layout of the sums into the present one."""
+        reached, ahead, nexts = self.reached.export(self._passed), self.ahead.export(spec), self.ahead.nexts.copy()
+        self.reached.restore(self.sums.converted(reached, spec))
+        self.ahead.restore(self.sums.converted(ahead, spec), self.sums.spec)
+        self.ahead.nexts[:] = nexts
+        self._room = self._rooms(0, 0)
+
+    def _walk(self, change: Cells, reach: tuple[int, int, bool]) -> int:
+        """Take a batch in; how many rows come out."""
+        ready = np.flatnonzero(self.ahead.nexts <= reach[1])
+        counts = np.zeros(8, np.int64)
+        while True:
+            reached, ahead = self.reached, self.ahead
+            counts[3:7] = reached.used, ahead.used, ahead.spare, ahead.doubtful
+            known = (reached.rows, reached.places), (ahead.heap, ahead.places, ahead.nexts, ahead.slots, ahead.free)
+            done = crossing.walk(change, *known, self.endless, ready, reach, self._room, self.sums.spec, counts)
+            reached.used, ahead.used, ahead.spare, ahead.doubtful = counts[3:7].tolist()
+            if done:
+                return int(counts[crossing.EMITTED])
+            self._make_room(counts, len(change))
+
+    def _make_room(self, counts: Ints, entries: int) -> None:
+        """Whatever the next group needs, with some to spare."""
+        needed = int(counts[crossing.NEEDED])
+        if self.reached.used + 2 * needed > len(self.reached.rows):
+            self.reached.make_room(4 * needed + entries, self._passed)
+        if self.ahead.used + 2 * needed > len(self.ahead.heap) or self.ahead.spare < needed:
+            self.ahead.make_room(2 * needed + entries, self.sums.spec)
+        done = int(counts[crossing.EMITTED])
+        _, tail, emitted, found = self._room
+        if done + 2 * needed > len(emitted) or needed > len(tail):
+            self._room = self._rooms(max(needed, len(tail)), 2 * (done + 2 * needed + entries))
+            self._room[2][:done], self._room[3][:done] = emitted[:done], found[:done]
+
+    def _rooms(self, tail: int, emitted: int) -> tuple[Cells, Cells, Cells, Cells]:
+        """Where a walk writes: sums at hand, the new rows of a group, the rows that come out, and their sums."""
+        width = self.sums.width
+        sums, rows = np.empty((3, width), np.int64), np.empty((2 * tail, VALUES + width), np.int64)
+        return sums, rows, np.empty((emitted, 4), np.int64), np.empty((emitted, width), np.int64)
+
+    def _opened(self) -> int:
+        """The start of the earliest open snapshot, where that holds the output back."""
+        if self.lively.emission != "final":
+            return self.frontier
+        self.reached.export(self.frontier)
+        places = self.reached.places[self.reached.places[:, SIZE] > 0]
+        return min(self.frontier, int(self.reached.rows[places[:, FIRST], TIME].min(initial=self.frontier)))
 
     # --- looking inside -----------------------------------------------------------------------------------------------
 
     def windows(self) -> tuple[WindowView, ...]:
         """The snapshots that have members, from the open one on."""
+        boundaries: dict[int, list[tuple[int, int]]] = {}  # per group: instants, and how many events there are then
+        for group, time, _, size in self.reached.export(self.frontier)[:, :4].tolist():
+            boundaries.setdefault(group, []).append((time, size))
+        for group, time, _, more in self.ahead.export(self.sums.spec)[:, :4].tolist():
+            known = boundaries.setdefault(group, [])
+            known.append((time, more + (known[-1][1] if known else 0)))
+        for group in np.flatnonzero(self.endless).tolist():
+            boundaries.setdefault(group, []).append((FOREVER, 0))
         shown = []
-        for group in self.live_groups().tolist():
-            rows = self.rows[self.rows[:, GROUP] == group]
-            sizes = np.cumsum(rows[:, SUMS]).tolist()
-            times = rows[:, PLACE].tolist()
-            ends = zip(times, times[1:], sizes, strict=False)
-            shown += [WindowView(group, le, re, size) for le, re, size in ends if size]
+        for group, known in sorted(boundaries.items()):
+            spans = zip(known, known[1:], strict=False)
+            shown += [WindowView(group, le, re, size) for (le, size), (re, _) in spans if size]
         return tuple(shown)
 
     def events(self) -> tuple[EventView, ...]:
@@ -144,125 +193,34 @@ class Edges:
     # --- state --------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> State:
-        state: State = {"frontier": self.frontier, "seen": self.seen, "sealed": self.sealed, "rows": self.rows}
+        state: State = {"frontier": self.frontier, "seen": self.seen, "sealed": self.sealed}
+        endless = np.flatnonzero(self.endless)
+        state["endless"] = np.column_stack([endless, self.endless[endless]])
+        state["reached"], state["ahead"] = self.reached.export(self.frontier), self.ahead.export(self.sums.spec)
         return {**state, **self.sums.snapshot()}
 
     def restore(self, state: State) -> None:
         self.sums.restore(state)
-        rows, frontier, seen, sealed = (state[name] for name in ("rows", "frontier", "seen", "sealed"))
-        assert isinstance(rows, np.ndarray)
-        assert isinstance(frontier, int)
-        assert isinstance(seen, int)
-        assert isinstance(sealed, int)
-        self.rows, self.frontier, self.seen, self.sealed = rows, frontier, seen, sealed
+        self._forget()
+        self.frontier, self.seen, self.sealed = (number(state, name) for name in ("frontier", "seen", "sealed"))
+        self._passed = self.frontier
+        groups, counts = array(state, "endless").T
+        reached, ahead = array(state, "reached"), array(state, "ahead")
+        self._hold(1 + max(int(part.max(initial=-1)) for part in (groups, reached[:, 0], ahead[:, 0])))
+        self.reached.restore(reached)
+        self.ahead.restore(ahead, self.sums.spec)
+        self.endless[groups] = counts
+        alone = groups[self.ahead.nexts[groups] > FOREVER]
+        self.ahead.nexts[alone] = FOREVER
 
     def live_strings(self) -> Ints:
         return np.empty(0, np.int64)
 
     def live_groups(self) -> Ints:
-        return np.unique(self.rows[:, GROUP])
+        self.reached.export(self.frontier)
+        ahead = np.flatnonzero(self.ahead.places[:, SIZE])
+        return np.unique(np.concatenate([self.reached.groups(), ahead, np.flatnonzero(self.endless)]))
 
     def live_rows(self) -> int:
-        return len(self.rows)
+        return len(self.reached.export(self.frontier)) + len(self.ahead.export(self.sums.spec)) + int((self.endless != 0).sum())
 
-
-@njit(cache=True)
-def _count(rows, row, w):  # type: ignore[no-untyped-def]
-    for n in range(len(row)):
-        rows[row[n], ENDS] += w[n]
-
-
-@njit(cache=True)
-def _folded(rows, frontier, spec):  # type: ignore[no-untyped-def]
-    """Boundaries before the frontier as one per group, the last of them; none where nothing lives on."""
-    out = np.empty_like(rows)
-    count = at = 0
-    while at < len(rows):
-        group = rows[at, GROUP]
-        out[count] = 0
-        while at < len(rows) and rows[at, GROUP] == group and rows[at, PLACE] < frontier:
-            add_rows(out, count, SUMS, rows, at, SUMS, 1)
-            out[count, PLACE] = rows[at, PLACE]
-            at += 1
-        out[count, GROUP], out[count, ENDS] = group, 1
-        carry_row(out, count, SUMS, spec)
-        count += out[count, SUMS] > 0
-        while at < len(rows) and rows[at, GROUP] == group:
-            out[count] = rows[at]
-            count += 1
-            at += 1
-    return out[:count].copy()
-
-
-@njit(cache=True, inline="always")
-def _put(emitted, found, size, sums, which, group, le, re):  # type: ignore[no-untyped-def]
-    emitted[size, 0], emitted[size, 1], emitted[size, 2], emitted[size, 3] = group, le, re, 2 * which - 1
-    for n in range(sums.shape[1]):
-        found[size, n] = sums[which, n]
-
-
-@njit(cache=True)
-def _walk(before, after, change, by_start, due_before, due, emitted, found):  # type: ignore[no-untyped-def]
-    """The rows that change, with their sums. How many there are; −1 for too many."""
-    sums = np.zeros((2, before.shape[1] - SUMS), np.int64)
-    dues = np.array([due_before, due, by_start])
-    size = i = j = k = 0
-    while size >= 0 and (i < len(before) or j < len(after)):
-        group = before[i, GROUP] if i < len(before) else after[j, GROUP]
-        if j < len(after):
-            group = min(group, after[j, GROUP])
-        while k < len(change) and change[k, GROUP] < group:
-            k += 1
-        touched = k < len(change) and change[k, GROUP] == group
-        ends = until(before, i, group), until(after, j, group)
-        sums[:] = 0
-        # an untouched group has no snapshot to take back, only such as became due
-        first = i if touched else ends[0]
-        size = _walk_group(before, first, ends[0], after, j, ends[1], touched, sums, dues, emitted, found, size)
-        i, j = ends
-    return size
-
-
-@njit(cache=True)
-def _walk_group(before, i, end_before, after, j, end_after, touched, sums, dues, emitted, found, size):  # type: ignore[no-untyped-def]
-    """At every boundary, before or after the change, the snapshot that ends there is closed.
-
-    One that is on both sides with the same start and the same sums did not change. A row that is taken back comes just
-    before the one that replaces it.
-    """
-    group = after[j, GROUP] if j < end_after else before[i, GROUP]
-    start = old_start = np.int64(0)
-    while i < end_before or j < end_after:
-        time = after[j, PLACE] if j < end_after else before[i, PLACE]
-        if i < end_before:
-            time = min(time, before[i, PLACE])
-        closes_old = i < end_before and before[i, PLACE] == time
-        closes_new = j < end_after and after[j, PLACE] == time
-        was_out = closes_old and sums[OLD, 0] > 0 and bool(dues[2]) and old_start <= dues[0]
-        is_out = closes_new and sums[NEW, 0] > 0 and _is_due(start, time, touched, dues)
-        if (was_out or is_out) and not (was_out and is_out and start == old_start and same_sums(sums, OLD, NEW)):
-            if size + 2 > len(emitted):
-                return -1
-            if was_out:
-                _put(emitted, found, size, sums, OLD, group, old_start, time)
-                size += 1
-            if is_out:
-                _put(emitted, found, size, sums, NEW, group, start, time)
-                size += 1
-        if closes_old:
-            add_rows(sums, OLD, 0, before, i, SUMS, 1)
-            old_start = time
-            i += 1
-        if closes_new:
-            add_rows(sums, NEW, 0, after, j, SUMS, 1)
-            start = time
-            j += 1
-    return size
-
-
-@njit(cache=True, inline="always")
-def _is_due(start, end, touched, dues):  # type: ignore[no-untyped-def]
-    """Whether a snapshot is out now; in an untouched group, and by end, only if it was not before."""
-    if dues[2]:
-        return start <= dues[1] and (touched or start > dues[0])
-    return dues[0] < end <= dues[1]

@@ -11,6 +11,7 @@ from streamproof.kernels.windows.aggregates import Aggregates
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.liveliness import Liveliness
 from streamproof.kernels.windows.modules import Modules
+from streamproof.kernels.windows.outputs import Memory
 from streamproof.kernels.windows.segments import Members, Rows, Windows, largest
 from streamproof.kernels.windows.topk import Ranking
 from streamproof.plan import nodes
@@ -36,12 +37,17 @@ class Evaluator:
                 self._how = Modules(typed, self.kept, self.layout, context)
 
     @property
-    def wants_changes(self) -> bool:
-        """Whether it is to be told what changed since the last time."""
+    def stateful(self) -> bool:
+        """Whether it keeps a state per window, and is told what changed since the last time."""
         return isinstance(self._how, Modules) and self._how.module.incremental
 
-    def rows(self, members: Members, change: Members | None = None) -> Rows:
-        """The rows of all windows."""
+    @property
+    def lost(self) -> set[int]:
+        """The windows that the last call failed for, and that have no rows therefore."""
+        return self._how.lost if isinstance(self._how, Modules) else set()
+
+    def rows(self, members: Members, change: Members | None = None, memory: Memory | None = None) -> Rows:
+        """The rows of all windows. What is remembered of before becomes what is remembered of now."""
         match self._how:
             case Aggregates():
                 window = np.arange(len(members))
@@ -52,7 +58,7 @@ class Evaluator:
                 window = members.window[at]
                 rows = Rows(window, members.windows.le[window], members.windows.re[window], members.w[at], cells)
             case Modules():
-                rows = self._how.rows(members, change)
+                rows = self._how.rows(members, change, Memory.none(len(members)) if memory is None else memory)
         return self._lifetimes(rows, members.windows)
 
     def holds(self, members: Members) -> Ints:
@@ -71,8 +77,3 @@ class Evaluator:
         ends = windows.re[rows.window]
         at = np.flatnonzero(ends < FOREVER)
         return Rows(rows.window[at], ends[at], ends[at] + 1, rows.w[at], rows.cells[at])
-
-    def forget(self, windows: Windows) -> None:
-        """Windows that are gone."""
-        if isinstance(self._how, Modules):
-            self._how.forget(windows)

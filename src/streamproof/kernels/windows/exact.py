@@ -49,7 +49,7 @@ class Scale:
         low, high = _positions(bits)
         if high < 0:
             return Scale(LOWEST // -BITS, 1)
-        return Scale(low // BITS, (high + 52) // BITS - low // BITS + 1)
+        return Scale(low // BITS, high // BITS - low // BITS + 1)
 
     def joined(self, other: Scale) -> Scale:
         """The least scale that holds both."""
@@ -89,7 +89,7 @@ class FloatSums:
     def totals(self) -> Floats:
         """Every sum as the nearest float."""
         mantissa, exponent = rounded(self.rows[:, 3:], self.scale.unit)
-        return with_special(scaled(mantissa.astype(np.float64), exponent), self.rows)
+        return with_special(scaled(mantissa, exponent), self.rows)
 
     def means(self, count: Ints) -> Floats:
         """Every sum divided by a count; finite even where the sum itself is too large for a float."""
@@ -105,21 +105,47 @@ def with_special(finite: Floats, special: Ints) -> Floats:
 
 
 def scaled(values: Floats, exponent: Ints) -> Floats:
-    """``values · 2^exponent``; what is too large becomes infinite."""
-    with np.errstate(over="ignore", under="ignore"):
-        return np.ldexp(values, exponent)
+    """``values · 2^exponent``, rounded once; what is too large becomes infinite.
+
+    >>> scaled(np.array([3.0, 1.5]), np.array([-1074, 1024])).tolist()
+    [1.5e-323, inf]
+    """
+    found: Floats = _scaled(values, exponent)
+    return found
+
+
+@njit(cache=True)
+def _scaled(values, exponents):  # type: ignore[no-untyped-def]
+    out = np.empty(len(values), np.float64)
+    for n in range(len(values)):
+        exponent = exponents[n]
+        over = max(exponent - 1023, 0)
+        out[n] = values[n] * _power(exponent - over)
+        if over:
+            out[n] *= _power(min(over, 1023))
+    return out
+
+
+@njit(cache=True, inline="always")
+def _power(exponent):  # type: ignore[no-untyped-def]
+    """2^exponent from −1074 to 1023, which a float always is."""
+    bits = (exponent + 1023) << 52 if exponent >= -1022 else 1 << (exponent + 1074)
+    return np.int64(bits).view(np.float64)
 
 
 @njit(cache=True)
 def _positions(bits):  # type: ignore[no-untyped-def]
-    """The least and the greatest position (0 is 2^-1074) of the last mantissa bit; −1 where there is none."""
+    """The positions (0 is 2^-1074) of the lowest and the highest bit that floats have; −1 where there is none."""
     low, high = 4096, -1
     for value in bits:
         exponent = (value >> 52) & 0x7FF
         if exponent == 0x7FF or value << 1 == 0:
             continue
         position = max(exponent - 1, 0)
-        low, high = min(low, position), max(high, position)
+        high = max(high, position + 52)
+        if position < low:
+            mantissa = (value & FRACTION) | (0 if exponent == 0 else FRACTION + 1)
+            low = min(low, position + bit_length(mantissa & -mantissa) - 1)
     return low, high
 
 
@@ -141,12 +167,17 @@ def add_float(rows, row, at, special, base, value, w):  # type: ignore[no-untype
         return
     signed = -w if value < 0 else w
     position = exponent - base * BITS
+    if position < 0:  # the lowest bits are zero
+        mantissa >>= -position
+        position = 0
     at += position >> 5
     shift = position & 31
     rows[row, at] += signed * ((mantissa & (MASK >> shift)) << shift)
-    rows[row, at + 1] += signed * ((mantissa >> (BITS - shift)) & MASK)
-    if shift > 11:  # only then do 53 bits reach a third limb
-        rows[row, at + 2] += signed * (mantissa >> (2 * BITS - shift))
+    rest = mantissa >> (BITS - shift)
+    if rest:
+        rows[row, at + 1] += signed * (rest & MASK)
+        if rest > MASK:
+            rows[row, at + 2] += signed * (rest >> BITS)
 
 
 @njit(cache=True)
@@ -245,12 +276,42 @@ def bit_length(value):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def rounded(limbs, unit):  # type: ignore[no-untyped-def]
-    """Every sum as a mantissa of at most 53 bits and an exponent."""
-    mantissas, exponents = np.empty(len(limbs), np.int64), np.empty(len(limbs), np.int64)
+    """Every sum as a float and an exponent: ``float · 2^exponent`` is the sum, rounded once."""
+    mantissas, exponents = np.empty(len(limbs), np.float64), np.empty(len(limbs), np.int64)
     spare = np.empty(limbs.shape[1] + 1, np.int64)
+    count = limbs.shape[1]
     for row in range(len(limbs)):
-        mantissas[row], exponents[row] = round_one(limbs, row, unit, spare)
+        if count == 1:
+            mantissas[row], exponents[row] = np.float64(limbs[row, 0]), unit
+            continue
+        carried = limbs[row, 1] + (limbs[row, 0] >> BITS)
+        high = carried >> BITS
+        if count == 3:
+            high += limbs[row, 2]
+        if count > 3 or not -FRACTION < high < FRACTION:
+            mantissa, exponents[row] = round_one(limbs, row, unit, spare)
+            mantissas[row] = np.float64(mantissa)
+            continue
+        low = (np.uint64(carried & MASK) << np.uint64(BITS)) | np.uint64(limbs[row, 0] & MASK)
+        mantissas[row], shift = _round_wide(high, low)
+        exponents[row] = unit + shift
     return mantissas, exponents
+
+
+@njit(cache=True, inline="always")
+def _round_wide(high, low):  # type: ignore[no-untyped-def]
+    """``high · 2^64 + low`` as a float and an exponent; ``high`` has at most 53 bits."""
+    negative = high < 0
+    if negative:
+        high = ~high if low else -high
+        low = np.uint64(0) - low
+    shift = np.int64(0)
+    if high:
+        shift = bit_length(high)
+        lost = (low << np.uint64(64 - shift)) != 0  # one bit stands for all that do not fit
+        low = (np.uint64(high) << np.uint64(64 - shift)) | (low >> np.uint64(shift)) | np.uint64(lost)
+    found = np.float64(low)  # the processor rounds halves to even
+    return (-found if negative else found), shift
 
 
 @njit(cache=True)

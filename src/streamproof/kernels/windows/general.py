@@ -20,7 +20,7 @@ from streamproof.kernels.windows.frames import Frames
 from streamproof.kernels.windows.grid import Grid, unbounded
 from streamproof.kernels.windows.liveliness import Liveliness, Step, liveliness_of
 from streamproof.kernels.windows.outputs import Outputs, difference
-from streamproof.kernels.windows.segments import Bools, Members, Rows, Windows, unique_windows
+from streamproof.kernels.windows.segments import Bools, Members, Rows, Windows, find, unique_windows
 from streamproof.kernels.windows.snapshot import Snapshots
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
@@ -35,7 +35,7 @@ class General:
         self.lively = liveliness_of(typed, context.emission)
         self.evaluator = Evaluator(typed, context, self.lively)
         self.frames = frames_of(typed, self.lively, context)
-        self.outputs = Outputs(self.evaluator.layout.width)
+        self.outputs = Outputs(self.evaluator.layout.width, stateful=self.evaluator.stateful)
         self._timed = isinstance(self.frames, Counts) and self.frames.timed
         width = self.evaluator.kept.layout.width + (2 if self._timed else 0)
         self.store = Store(width)
@@ -94,12 +94,13 @@ class General:
             self.frames.refuse_endless(stored)
         windows, gone = self.touched(Spans.of(events, self.lively.watch), step, stored)
         members = self.members(windows, self.store)
-        change = self._change(members.windows, events)
-        rows = self.evaluator.rows(members, change)
+        memory = self.outputs.recall(members.windows) if self.evaluator.stateful else None
+        change = None if memory is None else self._change(members.windows, memory.known, events)
+        rows = self.evaluator.rows(members, change, memory)
         old_windows, old = self.outputs.drop(gone)
-        self.outputs.add(members.windows, self.evaluator.holds(members), rows)
-        if self.evaluator.wants_changes:
-            self.evaluator.forget(_without(old_windows, members.windows))
+        if self.evaluator.lost:
+            rows = self._with_sealed(rows, members.windows, old_windows, old)
+        self.outputs.add(members.windows, self.evaluator.holds(members), rows, memory)
         return difference(old_windows.group, old, members.windows.group, rows)
 
     def touched(self, spans: Spans, step: Step, stored: Stored) -> tuple[Windows, Bools]:
@@ -135,14 +136,22 @@ class General:
         layout = self.evaluator.kept.layout
         return Members(windows, window, le, re, w, slot, rows[:, kept:], layout, self.context.strings)
 
-    def _change(self, windows: Windows, events: Events) -> Members | None:
-        """The signed events that changed in each of these windows."""
-        if not self.evaluator.wants_changes or not len(events.w):
+    def _change(self, windows: Windows, known: Bools, events: Events) -> Members | None:
+        """The signed events that changed in each window of which a state is known."""
+        if not len(events.w) or not known.any():
             return None
         changed = Store(self.store.width)
         changed.add(*events)
-        found = changed.overlapping(*windows)
-        return self._members(windows, found.query, found)
+        found = changed.overlapping(*windows.take(known))
+        return self._members(windows, np.flatnonzero(known)[found.query], found)
+
+    def _with_sealed(self, rows: Rows, windows: Windows, old_windows: Windows, old: Rows) -> Rows:
+        """Windows whose module failed keep what is sealed of their old rows: only the rest can be taken back."""
+        lost = np.array(sorted(self.evaluator.lost), np.int64)
+        at = find(windows.group[lost], windows.le[lost], old_windows.group, old_windows.le)[old.window]
+        kept = (at >= 0) & (old.le < self.sealed)
+        again = Rows(lost[at[kept]], old.le[kept], np.minimum(old.re[kept], self.sealed), old.w[kept], old.cells[kept])
+        return Rows(*(np.concatenate(pair) for pair in zip(rows, again, strict=True)))
 
     def _check_promise(self, group: Ints, rows: Rows) -> None:
         """A module that promised time-bound output must not reach back behind what was sealed on its word."""
@@ -162,7 +171,6 @@ class General:
     def _forget(self, frontier: int) -> tuple[Ints, Rows]:
         """Forget what is final; the rows of the windows that became so."""
         windows, rows = self.outputs.drop(self.lively.is_final(self.outputs, frontier))
-        self.evaluator.forget(windows)
         if frontier >= FOREVER:
             self.store = Store(self.store.width)
             self.frames = frames_of(self.typed, self.lively, self.context)
@@ -235,13 +243,6 @@ def frames_of(typed: Typed, lively: Liveliness, context: Context) -> Frames:
     if isinstance(window, CountStart | CountEnd):
         return Counts(window, lively)
     return Grid(window, lively, context)
-
-
-def _without(windows: Windows, others: Windows) -> Windows:
-    """The windows that are not among others."""
-    there = set(zip(*(column.tolist() for column in others), strict=True))
-    gone = [name not in there for name in zip(*(column.tolist() for column in windows), strict=True)]
-    return windows.take(np.array(gone, np.bool_))
 
 
 def _slots(found: Found) -> Ints:

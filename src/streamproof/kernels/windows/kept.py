@@ -14,9 +14,10 @@ from streamproof.events.schema import Schema, Type
 from streamproof.kernels.base import Context
 from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta
-from streamproof.kernels.expressions import Columns, compile_expression
+from streamproof.kernels.expressions import Columns, LostRows, compile_expression
+from streamproof.kernels.expressions.compile import Evaluation
 from streamproof.kernels.windows.segments import Members
-from streamproof.plan.expr import Cast, Col, Expr
+from streamproof.plan.expr import Apply, Cast, Col, Expr, walk
 from streamproof.plan.typing import Scope, type_of
 
 Read = Callable[[Delta], pa.Array]
@@ -32,6 +33,7 @@ class Kept:
         self._known: dict[Expr, int] = {}
         self._reads: list[Read] = []
         self._unread: list[Read] = []  # evaluated for their errors alone
+        self._calling: list[Evaluation] = []  # those that call functions of users
         self.types: list[Type] = []
         self.payload = len(schema.names) if payload else 0  # how many columns are the payload
         for name in schema.names if payload else ():
@@ -60,6 +62,8 @@ class Kept:
             position = names.index(expr.name)
             return lambda delta: delta.columns[position]
         compiled = compile_expression(expr, self._scope)
+        if any(isinstance(part, Apply) for part in walk(expr)):
+            self._calling.append(compiled)
         return lambda delta: compiled(_columns(delta, names))
 
     @property
@@ -68,6 +72,16 @@ class Kept:
         if self._layout is None:
             self._layout = Layout.of(self.types)
         return self._layout
+
+    def usable(self, delta: Delta) -> Delta:
+        """The rows on which no function fails, where failures do not end the run."""
+        lost = self._context.lost_rows(len(delta))
+        if lost is None or not self._calling:
+            return delta
+        columns = _columns(delta, self._schema.names, lost)
+        for evaluate in self._calling:
+            evaluate(columns)
+        return delta if lost.kept.all() else delta.take(lost.kept)
 
     def encode(self, delta: Delta) -> Cells:
         """The cells to keep of every row."""
@@ -94,10 +108,10 @@ class Kept:
         return ranks[inverse]
 
 
-def _columns(delta: Delta, names: tuple[str, ...]) -> Columns:
+def _columns(delta: Delta, names: tuple[str, ...], lost: LostRows | None = None) -> Columns:
     found: dict[Col, pa.Array] = {Col(name): column for name, column in zip(names, delta.columns, strict=True)}
     found[Col("le")] = pa.array(delta.le)
-    return Columns(found, len(delta))
+    return Columns(found, len(delta), lost=lost)
 
 
 def _leading(cells: Cells, layout: Layout) -> Cells:

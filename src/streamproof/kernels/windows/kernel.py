@@ -20,14 +20,16 @@ class WindowKernel:
 
     def __init__(self, typed: Typed, context: Context, *, fast: bool = True) -> None:
         """``fast`` False keeps every event, also where sums would do: slower, but with more to look at."""
-        self._how: General | Panes | Edges = General(typed, context)
+        general = General(typed, context)
+        self._how: General | Panes | Edges = general
+        self._usable = general.evaluator.kept.usable
         if fast and Panes.can(typed, context):
             self._how = Panes(typed, context)
         elif fast and Edges.can(typed, context):
             self._how = Edges(typed, context)
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
-        return self._how.on_batch(delta)
+        return self._how.on_batch(self._usable(delta))
 
     def inspect(self, change: Delta | None = None) -> Inspection:
         """The windows with their members, what is retained, how far the output is sealed, and what a change would do.

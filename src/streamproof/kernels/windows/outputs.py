@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Final, NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from streamproof.kernels.base import State
-from streamproof.kernels.cells import Ints
+from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.interning import Interner
 from streamproof.kernels.sorting import order_by
 from streamproof.kernels.windows.segments import Bools, Rows, Windows, find
+
+States = npt.NDArray[np.object_]
+"""Per window the state that an incremental module keeps, or `UNKNOWN`."""
+
+
+class _Unknown:
+    """The state of a window that has none: it is new, was restored, or its module failed."""
+
+
+UNKNOWN: Final = _Unknown()
+
+
+def no_states(count: int) -> States:
+    return np.full(count, UNKNOWN, object)
+
+
+class Memory(NamedTuple):
+    """What a module remembers of windows."""
+
+    states: States
+    known: Bools  # which of them are
+
+    @staticmethod
+    def none(count: int) -> Memory:
+        return Memory(no_states(count), np.zeros(count, np.bool_))
 
 
 def no_windows() -> Windows:
@@ -22,12 +50,13 @@ def no_rows(width: int) -> Rows:
 
 
 class Outputs:
-    """Windows by group and start, with the rows that each gave."""
+    """Windows by group and start, with the rows that each gave and, if it is kept, the module's state."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, *, stateful: bool = False) -> None:
         self.windows = no_windows()
         self.hold = np.empty(0, np.int64)  # per window: it is not final before the frontier has passed this
         self.rows = no_rows(width)  # ``window`` counts the windows above
+        self.states: States | None = no_states(0) if stateful else None
 
     def __len__(self) -> int:
         return len(self.hold)
@@ -36,6 +65,16 @@ class Outputs:
         """Where windows of these groups and starts stand; −1 for those that do not."""
         found: Ints = find(self.windows.group, self.windows.le, windows.group, windows.le)
         return found
+
+    def recall(self, windows: Windows) -> Memory:
+        """The states of windows, where they are kept."""
+        memory, found = Memory.none(len(windows.le)), self.find(windows)
+        same = found >= 0
+        same[same] = self.windows.re[found[same]] == windows.re[same]
+        if self.states is not None and same.any():
+            states = memory.states[same] = self.states[found[same]]
+            memory.known[same] = [state is not UNKNOWN for state in states.tolist()]
+        return memory
 
     def taken(self, which: Bools) -> tuple[Windows, Rows]:
         """Some windows and their rows, with the rows' ``window`` counting the windows taken."""
@@ -50,9 +89,11 @@ class Outputs:
         if which.any():
             self.windows, self.rows = self.taken(~which)
             self.hold = self.hold[~which]
+            if self.states is not None:
+                self.states = self.states[~which]
         return gone
 
-    def add(self, windows: Windows, hold: Ints, rows: Rows) -> None:
+    def add(self, windows: Windows, hold: Ints, rows: Rows, memory: Memory | None = None) -> None:
         """Remember windows that are not there yet."""
         if not len(hold):
             return
@@ -63,6 +104,8 @@ class Outputs:
         place[order] = np.arange(len(order))
         self.windows = Windows(*(column[order] for column in joined))
         self.hold = np.concatenate([self.hold, hold])[order]
+        if self.states is not None and memory is not None:
+            self.states = np.concatenate([self.states, memory.states])[order]
         both = Rows(*(np.concatenate(pair) for pair in zip(self.rows, shifted, strict=True)))
         self.rows = both._replace(window=place[both.window])
 
@@ -74,6 +117,7 @@ class Outputs:
         arrays = [value for value in state.values() if isinstance(value, np.ndarray)]
         self.windows, self.hold = Windows(*arrays[:3]), arrays[3]
         self.rows = Rows(*arrays[4:])
+        self.states = None if self.states is None else no_states(len(self.hold))
 
 
 def difference(group_before: Ints, before: Rows, group_after: Ints, after: Rows) -> tuple[Ints, Rows]:
@@ -86,11 +130,16 @@ def difference(group_before: Ints, before: Rows, group_after: Ints, after: Rows)
     both = Rows(*(np.concatenate(pair) for pair in zip(negative, after, strict=True)))
     if not len(before.w):
         return group, both
-    identity = np.column_stack([group, both.le, both.re, both.cells])
-    room = 1 << max(10, len(group).bit_length())
-    net, firsts = _nets(Interner(identity.shape[1], room).intern(identity), both.w)
+    net, firsts = nets(np.column_stack([group, both.le, both.re, both.cells]), both.w)
     firsts, net = firsts[net != 0], net[net != 0]
     return group[firsts], Rows(*(column[firsts] for column in both))._replace(w=net)
+
+
+def nets(identity: Cells, w: Ints) -> tuple[Ints, Ints]:
+    """Of rows that are equal in their cells the sum of the weights and the first one, in the order of the firsts."""
+    room = 1 << max(10, len(w).bit_length())
+    found: tuple[Ints, Ints] = _nets(Interner(identity.shape[1], room).intern(identity), w)
+    return found
 
 
 @njit(cache=True)

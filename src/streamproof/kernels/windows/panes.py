@@ -4,15 +4,15 @@ A pane is the greatest common divisor of size and hop, so every window is a run 
 events that start in its panes, and those that started before and live on: ``starts`` has sums by the pane in which
 events start, ``moves`` the change from pane to pane of what lives on. What was emitted before is computed again from
 the sums before the change, exactly; so no event and no output is kept.
+
+A batch costs what it changes: the groups of its events, and the groups with windows that become due.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Final
 
 import numpy as np
-from numba import njit
 
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context, State
@@ -20,32 +20,22 @@ from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.store import Events as Stored
 from streamproof.kernels.store import Store
-from streamproof.kernels.windows.accumulators import Accumulators, add_rows, carry_row
+from streamproof.kernels.windows.accumulators import Accumulators, Values
+from streamproof.kernels.windows.agenda import Agenda
 from streamproof.kernels.windows.changes import check_weights
 from streamproof.kernels.windows.grid import Grid, unbounded
 from streamproof.kernels.windows.inspect import Affected, EventView, Span, WindowView, affected_sums, spans_of
 from streamproof.kernels.windows.kept import Kept
+from streamproof.kernels.windows.ledger import Ledger
 from streamproof.kernels.windows.liveliness import Step, liveliness_of
 from streamproof.kernels.windows.outputs import Outputs
-from streamproof.kernels.windows.summed import summed, written
-from streamproof.kernels.windows.sums import (
-    GROUP,
-    PLACE,
-    SUMS,
-    Entries,
-    Scratch,
-    gathered,
-    is_nothing,
-    merged,
-    same_sums,
-    until,
-)
+from streamproof.kernels.windows.places import laid_out
+from streamproof.kernels.windows.sliding import announce, complete, correct
+from streamproof.kernels.windows.summed import summed
+from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, Scratch
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.windows import Hopping, Tumbling
-
-OLD: Final = 0
-NEW: Final = 1
 
 
 class Panes:
@@ -61,10 +51,10 @@ class Panes:
         self.layout = Layout.of(typed.schema)
         self.sums = Accumulators(node.aggs, Kept(typed.inputs[0].schema, context, payload=False), self.layout)
         self.pane = math.gcd(self.grid.size, self.grid.hop)
-        self.starts = self._none()
-        self.moves = self._none()
+        self._empty()
         self._scratch = Scratch(), Scratch()
-        self.long = Store(width=1)  # events without a start or an end, or in more windows than the limit
+        self._numbers_of_events = np.arange(0)
+        self._emitted, self._found = np.empty((4, 64), np.int64), np.empty((64, 0), np.int64)  # used again and again
         self.frontier = BEGINNING
         self.seen = BEGINNING  # the latest start
         self.sealed = BEGINNING  # the output's frontier
@@ -77,8 +67,11 @@ class Panes:
             return False
         return Accumulators.can(node.aggs, Kept(typed.inputs[0].schema, context, payload=False))
 
-    def _none(self) -> Cells:
-        return np.empty((0, SUMS + self.sums.width), np.int64)
+    def _empty(self) -> None:
+        """Nothing is held."""
+        self.starts, self.moves = Ledger(self.sums.width), Ledger(self.sums.width)
+        self.agenda = Agenda()
+        self.long = Store(width=1)  # events without a start or an end, or in more windows than the limit
 
     # --- one batch ----------------------------------------------------------------------------------------------------
 
@@ -94,7 +87,7 @@ class Panes:
         nothing = Outputs(self.layout.width)
         opened = self.grid.opened(self.frontier)
         self.sealed = max(self.sealed, self.lively.sealed(self.frontier, opened, nothing))
-        return emitted.at(self.sealed)
+        return emitted.at(self.sealed).net()  # windows of a group differ, and so do results that replace others
 
     def _advance(self, delta: Delta) -> Step:
         """Move time on."""
@@ -132,36 +125,86 @@ class Panes:
         """What the batch changes in the sums, which are brought into the layout that its values need."""
         spec = self.sums.spec
         values = self.sums.read(delta)
-        self.starts, self.moves = (self.sums.converted(rows, spec) for rows in (self.starts, self.moves))
-        event = np.arange(len(delta))
+        if not np.array_equal(spec, self.sums.spec):
+            for ledger in (self.starts, self.moves):
+                ledger.convert(self.sums, spec)
         first = (delta.le - self.grid.offset) // self.pane
+        starts = self._gathered(delta.group, first, self._every(len(delta)), delta.w, values, self._scratch[0])
+        if not len(delta) or (delta.re - delta.le).max() == 1:
+            return starts, starts[:0]
         last = (delta.re - 1 - self.grid.offset) // self.pane
         lasting = np.flatnonzero(first != last)
         ending = lasting[delta.re[lasting] < FOREVER]
         both = np.concatenate([lasting, ending])
         places = np.concatenate([first[lasting], last[ending]])
         signed = np.concatenate([delta.w[lasting], -delta.w[ending]])
-        starts, _, _ = gathered(Entries(delta.group, first, event, delta.w), values, self.sums, self._scratch[0])
-        moves, _, _ = gathered(Entries(delta.group[both], places, both, signed), values, self.sums, self._scratch[1])
-        return starts, moves
+        return starts, self._gathered(delta.group[both], places, both, signed, values, self._scratch[1])
+
+    def _every(self, count: int) -> Ints:
+        """The numbers of so many events."""
+        if count > len(self._numbers_of_events):
+            self._numbers_of_events = np.arange(2 * count)
+        return self._numbers_of_events[:count]
+
+    def _gathered(self, group: Ints, place: Ints, event: Ints, w: Ints, values: Values, out: Scratch) -> Cells:
+        """Events as rows of sums in the order of groups and places, in scratch memory."""
+        row, rows = laid_out(group, place, self.sums.width, out)
+        self.sums.add(rows, SUMS, row, event, w, values)
+        return rows
 
     def _emit(self, starts: Cells, moves: Cells, step: Step) -> Delta:
         """The rows that change; the sums are then as they are after the change."""
-        grid, spec = self.grid, self.sums.spec
-        new_starts, new_moves = (
-            merged(old, new, spec, out.matrix("merged", len(old) + len(new), SUMS + self.sums.width))
-            for old, new, out in ((self.starts, starts, self._scratch[0]), (self.moves, moves, self._scratch[1]))
-        )
-        numbers = np.array([
+        self._admit(starts, moves)
+        numbers = self._numbers(step)
+        size = self._correct(starts, moves, numbers)
+        for ledger, changes in ((self.starts, starts), (self.moves, moves)):
+            ledger.put(changes, self.sums.spec)
+            announce(changes, numbers, self.agenda.heads, self.agenda.links)
+        size = self._complete(numbers, size)
+        return summed(self._emitted[:, :size].T, self._found[:size], self.sums, self.typed, self.lively)
+
+    def _admit(self, starts: Cells, moves: Cells) -> None:
+        groups = max((int(rows[-1, GROUP]) + 1 for rows in (starts, moves) if len(rows)), default=0)
+        for part in (self.starts, self.moves, self.agenda):
+            part.admit(groups)
+
+    def _numbers(self, step: Step) -> Ints:
+        """What the loops over windows need to know; they name its places."""
+        grid = self.grid
+        return np.array([
             grid.size // self.pane, grid.hop // self.pane, self._first_open(step.frontier_before),
             grid.last_due(step.due_before), grid.last_due(step.due), self.pane, grid.offset,
         ])  # fmt: skip
-        emitted, sums = written(
-            lambda *out: _walk(self.starts, self.moves, new_starts, new_moves, starts, moves, numbers, *out),
-            len(new_starts), self.sums.width, self._scratch[0],
-        )  # fmt: skip
-        self.starts, self.moves = new_starts, new_moves  # still in scratch memory
-        return summed(emitted, sums, self.sums, self.typed, self.lively)
+
+    def _correct(self, starts: Cells, moves: Cells, numbers: Ints) -> int:
+        """Write the rows that replace others; how many."""
+        held = self.starts.rows, self.starts.stretches, self.moves.rows, self.moves.stretches
+        size, whole, done = 0, False, np.zeros(2, np.int64)
+        while not whole:
+            self._make_room(size)
+            size, whole = correct(*held, starts, moves, numbers, self._emitted, self._found, size, done)
+        return size
+
+    def _complete(self, numbers: Ints, size: int) -> int:
+        """Write the rows of windows that are due now, after others; how many that are together."""
+        held = self.starts.rows, self.starts.stretches, self.moves.rows, self.moves.stretches
+        whole = False
+        while not whole:
+            self._make_room(size)
+            agenda = self.agenda.heads, self.agenda.links
+            size, whole = complete(*held, *agenda, numbers, self._emitted, self._found, size)
+        return size
+
+    def _make_room(self, size: int) -> None:
+        """See to it that twice as many rows can be written as there are."""
+        room = len(self._found)
+        if self._found.shape[1] == self.sums.width and room > 2 * size + 2:
+            return
+        room = max(room, 4 * size + 64)
+        emitted, found = np.empty((4, room), np.int64), np.empty((room, self.sums.width), np.int64)
+        if size:
+            emitted[:, :size], found[:size] = self._emitted[:, :size], self._found[:size]
+        self._emitted, self._found = emitted, found
 
     def _first_open(self, frontier: int) -> int:
         """The number of the first window that ends after the frontier."""
@@ -170,12 +213,16 @@ class Panes:
     def _forget(self, frontier: int) -> None:
         """Only panes of windows that are open stay; what lives on from before is one row per group."""
         if frontier >= FOREVER:
-            self.starts, self.moves, self.long = self._none(), self._none(), Store(width=1)
+            self._empty()
             return
-        first = self._first_open(frontier) * (self.grid.hop // self.pane)
-        self.starts = self.starts[self.starts[:, PLACE] >= first]  # a copy
-        self.moves = _folded(self.moves, first, self.sums.spec)
+        if self.starts.wants_sweeping() or self.moves.wants_sweeping():
+            self._sweep()
         self.long.drop(frontier)
+
+    def _sweep(self) -> None:
+        first = self._first_open(self.frontier) * (self.grid.hop // self.pane)
+        self.starts.forget(first, spec=self.sums.spec, fold=False)
+        self.moves.forget(first, spec=self.sums.spec, fold=True)
 
     # --- looking inside -----------------------------------------------------------------------------------------------
 
@@ -183,8 +230,10 @@ class Panes:
         """The open windows that have members, as far as a pane has sums."""
         per_window, per_hop = self.grid.size // self.pane, self.grid.hop // self.pane
         shown = []
-        for group in self.live_groups().tolist():
-            starts, moves = (rows[rows[:, GROUP] == group] for rows in (self.starts, self.moves))
+        self._sweep()
+        held = self.starts.export(), self.moves.export()
+        for group in np.unique(np.concatenate([rows[:, GROUP] for rows in held])).tolist():
+            starts, moves = (rows[rows[:, GROUP] == group] for rows in held)
             places = np.concatenate([starts[:, PLACE], moves[:, PLACE]])
             first = max(self._first_open(self.frontier), (int(places.min()) - per_window) // per_hop + 1)
             last = min(int(places.max()) // per_hop, self.grid.last_due(FOREVER))
@@ -209,28 +258,38 @@ class Panes:
     # --- state --------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> State:
+        self._sweep()
         state: State = {"frontier": self.frontier, "seen": self.seen, "sealed": self.sealed}
         return {
             **state,
             **self.sums.snapshot(),
-            "starts": self.starts,
-            "moves": self.moves,
+            "starts": self.starts.export(),
+            "moves": self.moves.export(),
             "long": self.long.all_rows(),
         }
 
     def restore(self, state: State) -> None:
         self.sums.restore(state)
         self.frontier, self.seen, self.sealed = (_number(state, name) for name in ("frontier", "seen", "sealed"))
-        self.starts, self.moves = (_matrix(state, name) for name in ("starts", "moves"))
+        self._empty()
+        due = self.lively.due(self.frontier, self.seen)
+        numbers = self._numbers(Step(self.frontier, self.frontier, due, due))
+        starts, moves = (_matrix(state, name) for name in ("starts", "moves"))
+        self._admit(starts, moves)
+        for ledger, rows in ((self.starts, starts), (self.moves, moves)):
+            ledger.put(rows, self.sums.spec)
+            announce(rows, numbers, self.agenda.heads, self.agenda.links)
         self.long.replace(_matrix(state, "long").copy())
 
     def live_strings(self) -> Ints:
         return np.empty(0, np.int64)
 
     def live_groups(self) -> Ints:
-        return np.unique(np.concatenate([self.starts[:, GROUP], self.moves[:, GROUP], self.long.keys()]))
+        self._sweep()
+        return np.unique(np.concatenate([self.starts.groups(), self.moves.groups(), self.long.keys()]))
 
     def live_rows(self) -> int:
+        self._sweep()
         return len(self.starts) + len(self.moves) + len(self.long)
 
 
@@ -244,148 +303,3 @@ def _matrix(state: State, name: str) -> Cells:
     value = state[name]
     assert isinstance(value, np.ndarray)
     return value
-
-
-@njit(cache=True)
-def _folded(rows, first, spec):  # type: ignore[no-untyped-def]
-    """Rows of places before ``first`` as one row per group, just before it; none where it sums up to nothing."""
-    out = np.empty_like(rows)
-    count = at = 0
-    while at < len(rows):
-        group = rows[at, GROUP]
-        out[count] = 0
-        out[count, GROUP], out[count, PLACE] = group, first - 1
-        while at < len(rows) and rows[at, GROUP] == group and rows[at, PLACE] < first:
-            add_rows(out, count, SUMS, rows, at, SUMS, 1)
-            at += 1
-        carry_row(out, count, SUMS, spec)
-        count += not is_nothing(out, count)
-        while at < len(rows) and rows[at, GROUP] == group:
-            out[count] = rows[at]
-            count += 1
-            at += 1
-    return out[:count].copy()
-
-
-# --- windows, group by group ------------------------------------------------------------------------------------------
-# ``numbers``: panes per window, panes per hop, the first open window, the last that was due, the last that is due,
-# ticks per pane, and the offset.
-PER_WINDOW, PER_HOP, OPEN, DUE_BEFORE, DUE, TICKS, OFFSET = range(7)
-
-
-@njit(cache=True, inline="always")
-def _advance(sums, which, starts, moves, at, window, numbers):  # type: ignore[no-untyped-def]
-    """Bring sums to a window. ``at``: the next start to enter, the next to leave, the next move, and both ends."""
-    first = window * numbers[PER_HOP]
-    beyond = first + numbers[PER_WINDOW]
-    while at[which, 0] < at[which, 3] and starts[at[which, 0], PLACE] < beyond:
-        add_rows(sums, which, 0, starts, at[which, 0], SUMS, 1)
-        at[which, 0] += 1
-    while at[which, 1] < at[which, 0] and starts[at[which, 1], PLACE] < first:
-        add_rows(sums, which, 0, starts, at[which, 1], SUMS, -1)
-        at[which, 1] += 1
-    while at[which, 2] < at[which, 4] and moves[at[which, 2], PLACE] < first:
-        add_rows(sums, which, 0, moves, at[which, 2], SUMS, 1)
-        at[which, 2] += 1
-
-
-@njit(cache=True, inline="always")
-def _first_with(place, numbers):  # type: ignore[no-untyped-def]
-    """The first window that ends after a pane begins; far away for a place that is."""
-    if place == FOREVER:
-        return np.int64(FOREVER)
-    return (place - numbers[PER_WINDOW]) // numbers[PER_HOP] + 1
-
-
-@njit(cache=True, inline="always")
-def _next_change(starts, moves, cursor, ends, place):  # type: ignore[no-untyped-def]
-    """The first place of a change at or after a place; far away if there is none."""
-    found = np.int64(FOREVER)
-    for n in range(cursor[4], ends[4]):
-        if starts[n, PLACE] >= place:
-            found = starts[n, PLACE]
-            break
-    for n in range(cursor[5], ends[5]):
-        if moves[n, PLACE] >= place:
-            return min(found, moves[n, PLACE])
-    return found
-
-
-@njit(cache=True, inline="always")
-def _put(emitted, found, size, sums, which, group, window, numbers):  # type: ignore[no-untyped-def]
-    le = numbers[OFFSET] + window * numbers[PER_HOP] * numbers[TICKS]
-    emitted[size, 0], emitted[size, 1], emitted[size, 3] = group, le, 2 * which - 1
-    emitted[size, 2] = le + numbers[PER_WINDOW] * numbers[TICKS]
-    for n in range(sums.shape[1]):
-        found[size, n] = sums[which, n]
-
-
-@njit(cache=True)
-def _walk(old_starts, old_moves, starts, moves, new_starts, new_moves, numbers, emitted, found):  # type: ignore[no-untyped-def]
-    """The rows that change, with their sums: corrections of windows that were due before, and those due now.
-
-    A row that is taken back comes just before the one that replaces it. How many rows there are; −1 for too many.
-    """
-    sums = np.zeros((2, starts.shape[1] - SUMS), np.int64)
-    size = 0
-    at = np.zeros((2, 5), np.int64)
-    cursor, ends = np.zeros(6, np.int64), np.zeros(6, np.int64)
-    lists = (old_starts, old_moves, starts, moves, new_starts, new_moves)
-    while size >= 0:
-        group = np.int64(FOREVER)
-        for n in range(6):
-            if cursor[n] < len(lists[n]):
-                group = min(group, lists[n][cursor[n], GROUP])
-        if group == FOREVER:
-            break
-        for n in range(6):
-            ends[n] = until(lists[n], cursor[n], group)
-        sums[:] = 0
-        for which in (OLD, NEW):
-            at[which, 0] = at[which, 1] = cursor[2 * which]
-            at[which, 2], at[which, 3], at[which, 4] = cursor[2 * which + 1], ends[2 * which], ends[2 * which + 1]
-        size = _corrected(lists, cursor, ends, at, sums, group, numbers, emitted, found, size)
-        if size >= 0:
-            size = _completed(starts, moves, at, sums, group, numbers, emitted, found, size)
-        cursor[:] = ends
-    return size
-
-
-@njit(cache=True)
-def _corrected(lists, cursor, ends, at, sums, group, numbers, emitted, found, size):  # type: ignore[no-untyped-def]
-    """The windows of a group that were due before and may have changed."""
-    old_starts, old_moves, starts, moves, new_starts, new_moves = lists
-    window = max(numbers[OPEN], _first_with(_next_change(new_starts, new_moves, cursor, ends, -FOREVER), numbers))
-    while window <= numbers[DUE_BEFORE]:
-        _advance(sums, OLD, old_starts, old_moves, at, window, numbers)
-        _advance(sums, NEW, starts, moves, at, window, numbers)
-        if same_sums(sums, OLD, NEW):
-            change = _next_change(new_starts, new_moves, cursor, ends, window * numbers[PER_HOP])
-            window = max(window + 1, _first_with(change, numbers))
-            continue
-        if size + 2 > len(emitted):
-            return -1
-        for which in (OLD, NEW):
-            if sums[which, 0] > 0:
-                _put(emitted, found, size, sums, which, group, window, numbers)
-                size += 1
-        window += 1
-    return size
-
-
-@njit(cache=True)
-def _completed(starts, moves, at, sums, group, numbers, emitted, found, size):  # type: ignore[no-untyped-def]
-    """The windows of a group that are due now."""
-    window = numbers[DUE_BEFORE] + 1
-    while window <= numbers[DUE]:
-        _advance(sums, NEW, starts, moves, at, window, numbers)
-        if sums[NEW, 0] == 0:
-            upcoming = starts[at[NEW, 0], PLACE] if at[NEW, 0] < at[NEW, 3] else np.int64(FOREVER)
-            window = max(window + 1, _first_with(upcoming, numbers))
-            continue
-        if size == len(emitted):
-            return -1
-        _put(emitted, found, size, sums, NEW, group, window, numbers)
-        size += 1
-        window += 1
-    return size

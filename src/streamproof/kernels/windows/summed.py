@@ -47,7 +47,8 @@ def summed(emitted: Cells, rows: Cells, sums: Accumulators, typed: Typed, lively
     columns, lost = sums.columns(rows)
     if lost.any():
         raise _overflow(emitted, lost, typed)
-    same = _unchanged(_pairs(emitted), columns)
+    replaces = len(emitted) > 0 and emitted[:, 3].min() < 0
+    same = _unchanged(_pairs(emitted), columns) if replaces else emitted[:0, 0]
     if len(same):
         needed = np.ones(len(emitted), np.bool_)
         needed[same] = needed[same + 1] = False

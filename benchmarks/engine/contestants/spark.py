@@ -1,0 +1,100 @@
+"""Spark's own structured streaming: micro-batches of Parquet files, append mode, a watermark of 5 s."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from functools import cache
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name everyone uses
+from pyspark.sql.streaming import StreamingQuery
+
+from engine.protocol import Answer, Run, Task, serve
+
+COLUMNS = "le LONG, re LONG, k LONG, v DOUBLE"
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "4g",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",  # one per core; the default of 200 is for clusters
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "false",  # streams with state do not use it
+}
+
+
+@cache
+def session() -> SparkSession:
+    builder = SparkSession.builder.master("local[2]").appName("bench")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def events(task: Task, kind: str) -> DataFrame:
+    """The folder of parts as a stream, one part per micro-batch."""
+    stream = session().readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(task.path(kind, "parts"))
+    return stream.withColumn("ts", F.timestamp_millis("le")).withWatermark("ts", f"{task.delay} milliseconds")
+
+
+def q1(task: Task) -> DataFrame:
+    return events(task, "plain").where("v > 60").select("le", "re", "k", F.expr("v * 2 + 1").alias("x"))
+
+
+def q2(task: Task) -> DataFrame:
+    groups = events(task, "plain").groupBy("k", F.window("ts", "1 second"))
+    return _started(groups.agg(F.count("*").alias("n"), F.sum("v").alias("s")), "k", "n", "s")
+
+
+def q3(task: Task) -> DataFrame:
+    groups = events(task, "plain").groupBy("k", F.window("ts", "10 seconds", "1 second"))
+    return _started(groups.agg(F.avg("v").alias("a")), "k", "a")
+
+
+def q4(task: Task) -> DataFrame:
+    """No lifetime is longer than a second, so starts are at most a second apart: that bounds the state."""
+    left = events(task, "plain").toDF("lle", "lre", "lk", "lv", "lts")
+    right = events(task, "other").toDF("rle", "rre", "rk", "rv", "rts")
+    near = "rts >= lts - INTERVAL 1 SECOND AND rts <= lts + INTERVAL 1 SECOND"
+    pairs = left.join(right, F.expr(f"lk = rk AND {near} AND lle < rre AND rle < lre"))
+    return pairs.selectExpr("greatest(lle, rle) le", "least(lre, rre) re", "lk k", "lv x", "rv y")
+
+
+def q6(task: Task) -> DataFrame:
+    groups = events(task, "plain").groupBy(F.window("ts", "1 second"))
+    best = groups.agg(F.max_by(F.struct("k", "v"), "v", 3).alias("best"))
+    return _started(best.select("window", F.inline("best")), "k", "v")
+
+
+def _started(frame: DataFrame, *columns: str) -> DataFrame:
+    return frame.select(F.unix_millis("window.start").alias("t"), *columns)
+
+
+def run(make: Callable[[Task], DataFrame]) -> Run:
+    """A run of the stream that ``make`` builds, to the end of its files; Spark counts what comes out."""
+
+    def once(task: Task) -> Answer:
+        frame = make(task).where("k >= 0").observe("out", F.count("*").alias("rows"))
+        with tempfile.TemporaryDirectory() as checkpoint:
+            writer = frame.writeStream.outputMode("append").trigger(availableNow=True)
+            writer = writer.option("checkpointLocation", checkpoint)
+            query = writer.format("parquet").start(task.keep) if task.keep else writer.format("noop").start()
+            query.awaitTermination()
+            return Answer(_counted(query))
+
+    return once
+
+
+def _counted(query: StreamingQuery) -> int:
+    seen = [progress.observedMetrics for progress in query.recentProgress]
+    return sum(metrics["out"].asDict()["rows"] for metrics in seen if "out" in metrics)
+
+
+RUNS: dict[str, Run] = {"Q1": run(q1), "Q2": run(q2), "Q3": run(q3), "Q4": run(q4), "Q6": run(q6)}
+
+if __name__ == "__main__":
+    session()
+    serve(RUNS)

@@ -1,0 +1,101 @@
+"""Running a query over whole inputs: always the input that is furthest behind goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamproof.engines.inputs import Input, Loaded, unchecked
+from streamproof.errors import InputError, did_you_mean
+from streamproof.events.batch import Batch
+from streamproof.events.stream import CTI, PhysicalStream
+
+if TYPE_CHECKING:
+    from streamproof.engines.local.query import RunningQuery
+
+MOST_PIECES = 64
+
+
+class Feed:
+    """The output of a query over inputs, as they are read. At their end, everything is complete.
+
+    With ``async for``, an input may also be an asynchronous iterable of whatever `RunningQuery.push` takes.
+    """
+
+    def __init__(self, query: RunningQuery, inputs: Mapping[str, Input | Loaded | AsyncIterable[Any]]) -> None:
+        self.query, self.inputs = query, inputs
+        for name in inputs:
+            if name not in query.processor.inlets:
+                raise InputError(f'there is no source "{name}"', fix=did_you_mean(name, query.processor.inlets))
+
+    def parts(self, name: str) -> Iterable[PhysicalStream | Batch]:
+        """The chunks of one input, not yet checked: the query does that."""
+        value = self.inputs[name]
+        if isinstance(value, AsyncIterable):
+            raise InputError(f'the input "{name}" is asynchronous', fix="iterate with async for")
+        loaded = unchecked(name, value, schema=self.query.processor.inlets[name].schema)
+        return (piece for part in loaded.parts for piece in cut(part))
+
+    def __iter__(self) -> Iterator[Batch]:
+        inlets = self.query.processor.inlets
+        remaining = {name: iter(self.parts(name)) for name in self.inputs}
+        while remaining:
+            name = min(remaining, key=lambda one: inlets[one].frontier)
+            part = next(remaining[name], None)
+            if part is None:
+                del remaining[name]
+                self.query.finish(name)
+            else:
+                self.query.push(name, part)
+            yield from self.query.pull()
+
+    async def __aiter__(self) -> AsyncIterator[Batch]:
+        streams = {name: aiter(_asynchronous(self._any(name))) for name in self.inputs}
+        tasks = {asyncio.ensure_future(anext(stream, None)): name for name, stream in streams.items()}
+        try:
+            while tasks:
+                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    name, part = tasks.pop(task), task.result()
+                    if part is None:
+                        self.query.finish(name)
+                    else:
+                        self.query.push(name, part)
+                        tasks[asyncio.ensure_future(anext(streams[name], None))] = name
+                for batch in self.query.pull():
+                    yield batch
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    def _any(self, name: str) -> AsyncIterable[Any] | Iterable[Any]:
+        value = self.inputs[name]
+        return value if isinstance(value, AsyncIterable) else self.parts(name)
+
+
+def cut(part: PhysicalStream | Batch) -> Iterator[PhysicalStream | Batch]:
+    """A chunk cut after its CTIs, so that their effects can be told apart; after some of them, where there are many."""
+    if isinstance(part, Batch):
+        yield part
+        return
+    ends = np.flatnonzero(part.kinds == CTI) + 1
+    if len(ends) > MOST_PIECES:
+        ends = ends[np.linspace(len(ends) / MOST_PIECES, len(ends), MOST_PIECES).astype(np.int64) - 1]
+    for start, end in pairwise([0, *ends.tolist(), len(part)]):
+        if end > start:
+            yield part.slice(start, end - start)
+
+
+async def _asynchronous(parts: AsyncIterable[Any] | Iterable[Any]) -> AsyncIterator[Any]:
+    """The parts one by one, with a turn for others between them."""
+    if isinstance(parts, AsyncIterable):
+        async for part in parts:
+            yield part
+        return
+    for part in parts:
+        yield part
+        await asyncio.sleep(0)

@@ -1,0 +1,279 @@
+"""Where a source enters: whatever is pushed becomes legal changes for the graph.
+
+A source may enter in several ways at once: as it is, and under each advance_time that a plan puts above it. Every way
+has its own CTIs, so each has its own idea of what is late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias, TypeVar
+
+import pyarrow as pa
+
+from streamproof.engines.local.graph import Step
+from streamproof.errors import InputError, StreamproofError
+from streamproof.events.advance import Advance
+from streamproof.events.batch import Batch
+from streamproof.events.encode import Encoder
+from streamproof.events.event import Cti, Event, Insert, Retract, read_event, typed
+from streamproof.events.history import History
+from streamproof.events.order import ints
+from streamproof.events.physical import to_batches
+from streamproof.events.schema import Schema
+from streamproof.events.stream import CTI, PhysicalStream
+from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.events.validate import Validator
+from streamproof.kernels.delta import Delta
+from streamproof.plan import nodes
+from streamproof.plan.labels import label
+
+Content: TypeAlias = "Batch | PhysicalStream | History | pa.Table | Event | Iterable[Event | Mapping[str, object]]"
+"""What may be pushed into a source."""
+
+C = TypeVar("C", PhysicalStream, History, Batch)
+AS_IT_IS = "as it is"
+
+
+class Entry:
+    """One way of a source into the graph."""
+
+    def __init__(self, node: nodes.AdvanceTime | None, validator: Validator | None, *, keep_late: bool) -> None:
+        self.node = node
+        self.validator = validator
+        self.advance = None if node is None else _advance(node, keep_late=keep_late)
+        self.roots: list[Step] = []  # the steps that it feeds, one for each era
+        self.frontier = BEGINNING
+        self.sealing = False  # whether a CTI came before the end
+
+    def admit(self, chunk: PhysicalStream) -> Delta:
+        """The chunk as one change: advanced, checked, and with its last CTI."""
+        if self.advance is not None:
+            chunk = self.advance.apply(_without_end(chunk) if not self._may_end else chunk)
+        if self.validator is not None:
+            chunk = self._checked(chunk)
+        return self.delta(one_batch(chunk))
+
+    def _checked(self, chunk: PhysicalStream) -> PhysicalStream:
+        assert self.validator is not None
+        try:
+            return self.validator.check(chunk)
+        except InputError as error:
+            if self.node is not None:
+                error.at = f"after {label(self.node)}, {error.at}"
+            raise
+
+    def delta(self, batch: Batch) -> Delta:
+        """A batch as a change, with the frontier that holds after it."""
+        self.frontier = max(self.frontier, batch.frontier)
+        self.sealing |= BEGINNING < self.frontier < FOREVER
+        return Delta.from_batch(batch).at(self.frontier)
+
+    @property
+    def _may_end(self) -> bool:
+        return self.node is None or self.node.final
+
+    def end(self, schema: Schema) -> Delta:
+        """What the end of the source brings: everything is complete, unless advance_time says otherwise."""
+        if not self._may_end:
+            return Delta.empty(schema, frontier=self.frontier)
+        self.frontier = FOREVER
+        if self.advance is not None:
+            self.advance.cti = FOREVER
+        return Delta.empty(schema, frontier=FOREVER)
+
+    def live(self, schema: Schema) -> Delta | None:
+        """The events that may still change, for one who comes later; None where they are not known."""
+        if self.validator is None:
+            return None
+        events = self.validator.remembered
+        if events is None:
+            return Delta.empty(schema, frontier=self.frontier)
+        return Delta.from_batch(one_batch(events)).at(self.frontier)
+
+
+class Inlet:
+    """One source of running queries."""
+
+    def __init__(self, name: str, schema: Schema, *, validator: Validator | None, keep_late: bool = False) -> None:
+        self.name, self.schema = name, schema
+        self.entries: dict[str, Entry] = {}
+        self.pushes = 0  # how often something was pushed: the era
+        self.events = 0
+        self.latest = BEGINNING  # the greatest start
+        self.ended = False
+        self._validator, self._keep_late = validator, keep_late
+        self._encoder: Encoder | None = None  # gives ids to the rows of batches
+
+    @property
+    def frontier(self) -> int:
+        """How far all ways in have come."""
+        return min((entry.frontier for entry in self.entries.values()), default=FOREVER)
+
+    @property
+    def policy(self) -> dict[str, object] | None:
+        """The settings of its validator, if it has one."""
+        own = self._validator
+        return None if own is None else {"policy": own.policy, "shape": own.shape, "order": own.order}
+
+    def entry(self, node: nodes.AdvanceTime | None) -> Entry:
+        """The way in for a source under this advance_time, or under none."""
+        key = self.key(node)
+        if key not in self.entries:
+            self.entries[key] = Entry(node, self._next_validator(), keep_late=self._keep_late)
+        return self.entries[key]
+
+    @staticmethod
+    def key(node: nodes.AdvanceTime | None) -> str:
+        """A way in, in words."""
+        return AS_IT_IS if node is None else f"under {label(node)}" + ("" if node.final else " without end")
+
+    def _next_validator(self) -> Validator | None:
+        """The first way in gets the source's own validator, the others one of the same settings."""
+        own = self._validator
+        if own is None or not self.entries:
+            return own
+        return Validator(policy=own.policy, shape=own.shape, order=own.order)
+
+    def admit(self, content: Content) -> Iterator[tuple[Entry, Delta]]:
+        """What a push makes of every way in. Nothing has changed if the first step of this fails."""
+        if self.ended:
+            text = f'the source "{self.name}" has ended'
+            raise InputError(text, fix="push before finish(), or start the query again")
+        chunk = self._chunk(content)
+        starts = chunk.rows["le"]
+        if isinstance(chunk, Batch):  # complete: nothing of it is late
+            yield from ((entry, entry.delta(chunk)) for entry in self.entries.values())
+        else:
+            for entry in self.entries.values():
+                yield entry, entry.admit(chunk)
+            starts = starts.filter(pa.array(chunk.kinds != CTI))
+        self.pushes += 1
+        self.events += len(starts)
+        self.latest = max(self.latest, int(ints(starts).max(initial=BEGINNING)))
+
+    def end(self) -> Iterator[tuple[Entry, Delta]]:
+        """What the end of the source makes of every way in."""
+        if not self.ended:
+            self.ended = True
+            yield from ((entry, entry.end(self.schema)) for entry in self.entries.values())
+
+    # --- whatever a user has ------------------------------------------------------------------------------------------
+
+    def _chunk(self, content: Content) -> PhysicalStream | Batch:
+        """Physical events; or a batch, where the content is complete and has no order of arrival."""
+        try:
+            return self._read(content)
+        except StreamproofError as error:
+            raise error.located(f"input {self.name}") from None
+
+    def _read(self, content: Content) -> PhysicalStream | Batch:
+        match content:
+            case PhysicalStream():
+                return self._of_schema(content)
+            case History():
+                return self._of_schema(content).to_batch()
+            case Batch():
+                return self._encoded(self._of_schema(content))
+            case Insert() | Retract() | Cti():
+                return self._events([content])
+            case Mapping():
+                return self._events([content])
+        if hasattr(content, "__arrow_c_stream__"):
+            return self._table(pa.table(content))
+        return self._events(content)
+
+    def _of_schema(self, content: C) -> C:
+        if content.schema != self.schema:
+            raise InputError(
+                f"the content has the columns {_shown(content.schema)}, the source {_shown(self.schema)}",
+                fix="push what has the schema that the query was started with",
+                name="type_mismatch",
+            )
+        return content
+
+    def _table(self, table: pa.Table) -> PhysicalStream:
+        if table.schema.names == PhysicalStream.arrow_schema(self.schema).names:
+            return PhysicalStream(self.schema, table.cast(PhysicalStream.arrow_schema(self.schema)))
+        history = History.from_table(self.schema, table, allow_negative=True)
+        return self._encoded(history.to_batch(frontier=BEGINNING))
+
+    def _encoded(self, batch: Batch) -> PhysicalStream:
+        if self._encoder is None:
+            self._encoder = Encoder(self.schema, prefix="row ")
+        return self._encoder.encode(batch)
+
+    def _events(self, content: object) -> PhysicalStream:
+        if isinstance(content, str | bytes) or not isinstance(content, Iterable):
+            fix = "push a Batch, a PhysicalStream, a History, an Arrow table, events or dicts"
+            raise InputError(f"cannot push {type(content).__name__}", fix=fix)
+        events = []
+        for number, item in enumerate(content):
+            event = read_event(item, self.events + number) if isinstance(item, Mapping) else item
+            if not isinstance(event, Insert | Retract | Cti):
+                raise InputError(f"cannot push {item!r}", at=f"item {number}", fix="events are Insert, Retract or Cti")
+            events.append(typed(event, self.schema))
+        return PhysicalStream.from_events(events, schema=self.schema)
+
+    # --- state --------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> tuple[dict[str, object], dict[str, pa.Table]]:
+        """Plain data, and tables by name."""
+        tables: dict[str, pa.Table] = {}
+        about: dict[str, object] = {
+            "pushes": self.pushes, "events": self.events, "latest": self.latest, "ended": self.ended,
+        }  # fmt: skip
+        if self._encoder is not None:
+            about["encoder"], tables["encoder"] = self._encoder.snapshot()
+        entries: dict[str, object] = {}
+        for key, entry in self.entries.items():
+            state: dict[str, object] = {"frontier": entry.frontier, "sealing": entry.sealing}
+            if entry.advance is not None:
+                state["advance"] = entry.advance.snapshot()
+            if entry.validator is not None:
+                state["validator"] = entry.validator.snapshot()
+                if entry.validator.remembered is not None:
+                    tables[f"live {key}"] = entry.validator.remembered.rows
+            entries[key] = state
+        return {**about, "entries": entries}, tables
+
+    def restore(self, about: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> None:
+        """The inverse of `snapshot`, once the entries are there."""
+        self.pushes, self.events, self.latest = about["pushes"], about["events"], about["latest"]
+        self.ended = about["ended"]
+        if "encoder" in about:
+            self._encoder = Encoder(self.schema, prefix="row ")
+            self._encoder.restore(about["encoder"], tables["encoder"])
+        for key, state in about["entries"].items():
+            entry = self.entries[key]
+            entry.frontier, entry.sealing = state["frontier"], state["sealing"]
+            if entry.advance is not None:
+                entry.advance.restore(state["advance"])
+            if entry.validator is not None and "validator" in state:
+                live = tables.get(f"live {key}")
+                entry.validator.restore(state["validator"], None if live is None else PhysicalStream(self.schema, live))
+
+
+def _advance(node: nodes.AdvanceTime, *, keep_late: bool) -> Advance:
+    assert isinstance(node.every_duration, int | None), "a typed plan holds ticks"
+    assert isinstance(node.delay, int), "a typed plan holds ticks"
+    return Advance(
+        every=node.every, every_duration=node.every_duration, delay=node.delay, late=node.late, keep_dropped=keep_late
+    )
+
+
+def _without_end(chunk: PhysicalStream) -> PhysicalStream:
+    """Without the CTI ∞, which advance_time was told not to give."""
+    return chunk.filter((chunk.kinds != CTI) | (ints(chunk.rows["le"]) < FOREVER))
+
+
+def one_batch(chunk: PhysicalStream) -> Batch:
+    """The chunk as one batch, with its last CTI: a CTI less is a promise less, never a wrong one."""
+    kinds = chunk.kinds
+    last = ints(chunk.rows["le"])[kinds == CTI].max(initial=BEGINNING)
+    rows = next(to_batches(chunk.filter(kinds != CTI)), Batch.empty(chunk.schema))
+    return Batch(chunk.schema, rows.rows, int(last))
+
+
+def _shown(schema: Schema) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in schema) or "none"

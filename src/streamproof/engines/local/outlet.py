@@ -1,0 +1,108 @@
+"""Where a query's output leaves: what is new, what it adds up to, and how often it was corrected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from streamproof.errors import InputError
+from streamproof.events.batch import Batch
+from streamproof.events.encode import Encoder
+from streamproof.events.history import History
+from streamproof.events.order import ints
+from streamproof.events.physical import PhysicalStream
+from streamproof.events.schema import Schema
+from streamproof.events.time import BEGINNING
+from streamproof.kernels.delta import Delta
+
+PARTS_BEFORE_SUM = 64
+
+
+class Outlet:
+    """The output of one running query, read once: as batches or as events."""
+
+    def __init__(self, schema: Schema, *, keep_history: bool) -> None:
+        self.schema, self.keep_history = schema, keep_history
+        self.frontier = BEGINNING  # the output's CTI
+        self.inserted = 0  # rows that came
+        self.retracted = 0  # rows that were taken back
+        self.given = 0  # how many batches there have been: the era of those who read this output
+        self._form: Literal["batches", "events"] | None = None  # how it is read
+        self._new: list[Batch] = []  # what nobody has read yet
+        self._kept: list[Batch] = []  # adds up to the history
+        self._sum_at = PARTS_BEFORE_SUM
+        self._encoder = Encoder(schema)
+
+    def take(self, delta: Delta) -> None:
+        """The next change of the output."""
+        moved = delta.frontier > self.frontier
+        self.frontier = max(self.frontier, delta.frontier)
+        if not len(delta) and not moved:
+            return
+        batch = delta.at(self.frontier).to_batch(self.schema)
+        self.given += 1
+        self.inserted += int(delta.w[delta.w > 0].sum())
+        self.retracted -= int(delta.w[delta.w < 0].sum())
+        self._new.append(batch)
+        if self.keep_history:
+            self._keep(batch)
+
+    def _keep(self, batch: Batch) -> None:
+        self._kept.append(batch)
+        if len(self._kept) >= self._sum_at:
+            self._kept = [self.history.to_batch(frontier=self.frontier)]
+            self._sum_at = PARTS_BEFORE_SUM
+
+    @property
+    def history(self) -> History:
+        """What the whole output adds up to."""
+        if not self.keep_history:
+            raise InputError("the history of this query is not kept", fix="start it with keep_history=True")
+        return History.from_batches(self.schema, self._kept)
+
+    def live(self) -> Delta:
+        """The rows that may still change, for one who starts to read now."""
+        rows = self.history.rows
+        open_rows = rows.filter(pa.array(ints(rows["re"]) >= self.frontier))
+        return Delta.from_batch(Batch(self.schema, open_rows, self.frontier))
+
+    def pull(self) -> list[Batch]:
+        """The batches since the last time."""
+        self._read_as("batches")
+        new, self._new = self._new, []
+        return new
+
+    def events(self) -> PhysicalStream:
+        """The inserts, retractions and CTIs since the last time."""
+        self._read_as("events")
+        new, self._new = self._new, []
+        return PhysicalStream.concat([self._encoder.encode(batch) for batch in new], schema=self.schema)
+
+    def _read_as(self, form: Literal["batches", "events"]) -> None:
+        if self._form not in (None, form):
+            other = "pull()" if form == "events" else "events()"
+            text = f"this query's output is read with {other} already"
+            raise InputError(text, fix="each piece is given once: stay with one of pull() and events()")
+        self._form = form
+
+    def snapshot(self) -> tuple[dict[str, object], dict[str, pa.Table]]:
+        """Plain data, and tables by name."""
+        about: dict[str, object] = {
+            "frontier": self.frontier, "inserted": self.inserted, "retracted": self.retracted, "given": self.given,
+            "form": self._form, "new": [batch.frontier for batch in self._new], "keep_history": self.keep_history,
+        }  # fmt: skip
+        tables = {f"new {number}": batch.rows for number, batch in enumerate(self._new)}
+        about["encoder"], tables["encoder"] = self._encoder.snapshot()
+        if self.keep_history:
+            tables["history"] = self.history.rows
+        return about, tables
+
+    def restore(self, about: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> None:
+        """The inverse of `snapshot`."""
+        self.frontier, self.inserted, self.retracted = about["frontier"], about["inserted"], about["retracted"]
+        self.given, self._form = about["given"], about["form"]
+        self._new = [Batch(self.schema, tables[f"new {n}"], frontier) for n, frontier in enumerate(about["new"])]
+        self._encoder.restore(about["encoder"], tables["encoder"])
+        self._kept = [Batch(self.schema, tables["history"], self.frontier)] if self.keep_history else []

@@ -1,0 +1,279 @@
+"""The query processor: several queries over shared sources, in one graph.
+
+>>> from streamproof.plan.nodes import Source, ToPoint
+>>> processor = Processor()
+>>> processor.source("S", Schema.of({"v": "int64"}))
+>>> points = processor.start(ToPoint(Source("S")), name="points")
+>>> processor.push("S", {"le": 1, "re": 5, "payload": {"v": 7}})
+>>> points.history.to_rows()
+[Row(le=1, re=2, payload={'v': 7})]
+
+Equal operators over equal inputs run once, whoever needs them. A query that starts later sees each source as if it
+consisted of the events that may still change at that time, and of all that come after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from streamproof.engines.base import Settings, prepare
+from streamproof.engines.local.graph import Graph, Step, source_of
+from streamproof.engines.local.inlet import Content, Entry, Inlet
+from streamproof.engines.local.inside import explain, metrics_of
+from streamproof.engines.local.metrics import Metrics, source_metrics
+from streamproof.engines.local.query import RunningQuery
+from streamproof.engines.local.saving import load_state, rebuilt, save
+from streamproof.errors import InputError, PlanError, RunError, StreamproofError, did_you_mean
+from streamproof.events.physical import PhysicalStream
+from streamproof.events.schema import Schema, Type
+from streamproof.events.validate import Validator
+from streamproof.kernels.base import Context, Emission
+from streamproof.kernels.delta import Delta
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed
+from streamproof.plan.nodes import Plan
+
+
+class Processor:
+    """Runs queries that may share sources and operators, read each other's output, start late and stop early."""
+
+    def __init__(
+        self, settings: Settings | None = None, *, emission: Emission = "speculative", keep_late: bool = False
+    ) -> None:
+        """``keep_late`` keeps the events that advance_time drops, for `take_late`."""
+        self.settings = settings or Settings()
+        self.emission: Emission = emission
+        self.queries: dict[str, RunningQuery] = {}
+        self.inlets: dict[str, Inlet] = {}
+        context = Context(
+            self.settings.registry, limits=self.settings.limits, emission=emission, horizon=self.settings.horizon
+        )
+        self.graph = Graph(None, context, advance_apart=True)
+        self._keep_late = keep_late
+        self._failure: str | None = None
+
+    # --- sources and queries ------------------------------------------------------------------------------------------
+
+    def source(
+        self, name: str, schema: Schema | Mapping[str, str | Type], *, validator: Validator | None = None
+    ) -> None:
+        """Declare a source. The validator says what happens to illegal events; by default the first is an error."""
+        self.add_inlet(name, schema if isinstance(schema, Schema) else Schema.of(schema), validator or Validator())
+
+    def add_inlet(self, name: str, schema: Schema, validator: Validator | None) -> None:
+        """A source; without a validator its events are taken for legal."""
+        self._refuse_name(name)
+        self.inlets[name] = Inlet(name, schema, validator=validator, keep_late=self._keep_late)
+
+    def start(self, plan: Plan, *, name: str | None = None, keep_history: bool = True) -> RunningQuery:
+        """Start a query. Its sources are the processor's sources, and the outputs of running queries by their names."""
+        plan = getattr(plan, "plan", plan)  # a fluent stream holds one
+        name = name or next(f"query{n}" for n in range(1, len(self.queries) + 2) if f"query{n}" not in self.queries)
+        self._refuse_name(name)
+        self._declare_sources(plan)
+        typed = prepare(plan, self.schemas(plan), self.settings)
+        eras = {source: self._era(source) for source in nodes.sources(plan)}
+        return self.place(RunningQuery(self, name, plan, typed, eras=eras, keep_history=keep_history))
+
+    def _declare_sources(self, plan: Plan) -> None:
+        """The sources that the plan itself gives a schema."""
+        for node in nodes.walk(plan):
+            known = isinstance(node, nodes.Source) and (node.name in self.inlets or node.name in self.queries)
+            if isinstance(node, nodes.Source) and node.schema is not None and not known:
+                self.source(node.name, Schema(node.schema.columns, node.unit or node.schema.unit))
+
+    def _refuse_name(self, name: str) -> None:
+        if name in self.inlets or name in self.queries:
+            raise PlanError(f'"{name}" is the name of a source or a query already', fix="choose another name")
+
+    def schemas(self, plan: Plan) -> dict[str, Schema]:
+        """What a plan can read here, by name; an error if it reads something else."""
+        known = {name: inlet.schema for name, inlet in self.inlets.items()}
+        known |= {name: query.schema for name, query in self.queries.items()}
+        for name in nodes.sources(plan):
+            if name not in known:
+                fix = did_you_mean(name, known) if known else f'processor.source("{name}", {{"column": "int64"}})'
+                raise PlanError(f'no source or running query is called "{name}"', fix=fix)
+        return known
+
+    def _era(self, source: str) -> int:
+        inlet = self.inlets.get(source)
+        return self.queries[source].outlet.given if inlet is None else inlet.pushes
+
+    def place(self, query: RunningQuery, *, past_known: bool = False) -> RunningQuery:
+        """Let a query run, from the eras of its sources on. ``past_known``: its state will be restored."""
+        if not past_known:
+            for root in roots_of(query.typed):
+                self._refuse_unknown_past(root, query)
+        before = set(self.graph.steps)
+        query.step = self.graph.steps[self.graph.add(query.typed, eras=query.eras)]
+        self.queries[query.name] = query
+        for step in [step for step in self.graph.steps if step not in before and is_root(step.typed)]:
+            past = self._connect(step, query.eras[source_of(step.typed)])
+            if past is not None and not past_known:
+                self._give(self._flow([step], past))
+        return query
+
+    def _refuse_unknown_past(self, root: Typed, query: RunningQuery) -> None:
+        """A source that runs already can be joined where its live events are known."""
+        name = source_of(root)
+        if not query.eras[name]:
+            return
+        if name in self.queries:
+            self.queries[name].outlet.live()  # an error, if its history is not kept
+            return
+        inlet = self.inlets[name]
+        key = inlet.key(_advance_of(root))
+        if key not in inlet.entries or inlet.entries[key].validator is None:
+            known = " and ".join(inlet.entries) or "not at all"
+            raise PlanError(
+                f'the source "{name}" is running, and its live events are known only {known}',
+                at=f"query {query.name}",
+                fix="read it the same way (the same advance_time, or none), or start the query before the first event",
+            )
+
+    def _connect(self, step: Step, era: int) -> Delta | None:
+        """Let a new root be fed; what it must know first, if it comes late."""
+        name = source_of(step.typed)
+        if name in self.queries:
+            query = self.queries[name]
+            self.graph.connect(self.graph.number(query.step), self.graph.number(step))
+            return query.outlet.live() if era and query.outlet.keep_history else None
+        inlet = self.inlets[name]
+        entry = inlet.entry(_advance_of(step.typed))
+        entry.roots.append(step)
+        return entry.live(inlet.schema) if era else None
+
+    def stop(self, name: str) -> None:
+        """Stop a query; operators that nobody else needs are freed."""
+        if name not in self.queries:
+            raise InputError(f'no running query is called "{name}"', fix=did_you_mean(name, self.queries))
+        readers = [other.name for other in self.queries.values() if name in other.eras]
+        if readers:
+            text = f'the query "{readers[0]}" reads the output of "{name}"'
+            raise InputError(text, fix=f'stop "{readers[0]}" first')
+        query = self.queries.pop(name)
+        self.graph.remove(self.graph.number(query.step))
+        living = set(self.graph.steps)
+        for inlet in self.inlets.values():
+            for entry in inlet.entries.values():
+                entry.roots = [step for step in entry.roots if step in living]
+
+    # --- data ---------------------------------------------------------------------------------------------------------
+
+    def push(self, source: str, content: Content) -> None:
+        """New events of a source: every query that reads it goes on. An illegal event changes nothing."""
+        inlet = self._inlet(source)
+        changes: list[tuple[Entry, Delta]] = []
+        try:
+            changes.extend(inlet.admit(content))
+        except StreamproofError as error:
+            error.at = f"input {source}, {error.at}" if error.at and not error.at.startswith("input ") else error.at
+            if changes:
+                self._failure = str(error)
+            raise
+        self._run(changes)
+
+    def finish(self, *sources: str) -> None:
+        """These sources, or all, have ended: what they gave is complete."""
+        for source in sources or tuple(self.inlets):
+            self._run(list(self._inlet(source).end()))
+
+    def _inlet(self, source: str) -> Inlet:
+        if self._failure is not None:
+            raise RunError(f"the queries failed before: {self._failure}", fix="restore a snapshot, or start again")
+        if source not in self.inlets:
+            raise InputError(f'there is no source "{source}"', fix=did_you_mean(source, self.inlets))
+        return self.inlets[source]
+
+    def _run(self, changes: Sequence[tuple[Entry, Delta]]) -> None:
+        """One change of every query's output, whatever the number of ways by which it came in."""
+        try:
+            found = self.graph.total([self._flow(entry.roots, delta) for entry, delta in changes])
+        except StreamproofError as error:
+            self._failure = str(error)
+            raise
+        self._give(found)
+
+    def _flow(self, roots: Sequence[Step], delta: Delta) -> dict[int, Delta]:
+        return self.graph.flow([self.graph.number(step) for step in roots], delta) if roots else {}
+
+    def _give(self, found: Mapping[int, Delta]) -> None:
+        for query in self.queries.values():
+            number = self.graph.number(query.step)
+            if number in found:
+                query.outlet.take(found[number])
+
+    def notes(self) -> tuple[str, ...]:
+        """What is worth knowing about the run so far."""
+        found = []
+        for name, inlet in self.inlets.items():
+            if inlet.ended and inlet.events and not any(entry.sealing for entry in inlet.entries.values()):
+                found.append(
+                    f"input {name} has no CTIs, so no result was sealed before its end; "
+                    "advance_time above the source makes them"
+                )
+            counts = source_metrics(inlet)
+            if counts.late_dropped or counts.late_adjusted:
+                late = f"{counts.late_dropped:,} dropped, {counts.late_adjusted:,} adjusted"
+                found.append(f"input {name}: events that came too late for advance_time: {late}")
+        return tuple(found)
+
+    def take_late(self) -> dict[str, PhysicalStream]:
+        """The events that advance_time dropped since the last call, by source; needs ``keep_late``."""
+        late: dict[str, PhysicalStream] = {}
+        for name, inlet in self.inlets.items():
+            advances = [entry.advance for entry in inlet.entries.values() if entry.advance is not None]
+            parts = [part for advance in advances for part in advance.take_dropped()]
+            if parts:
+                late[name] = PhysicalStream.concat(parts, schema=inlet.schema)
+        return late
+
+    # --- looking inside, and state ------------------------------------------------------------------------------------
+
+    def metrics(self, name: str) -> Metrics:
+        """One query in numbers."""
+        return metrics_of(self, name)
+
+    def explain(self) -> str:
+        """Every operator once, with what it reads and the queries that it works for."""
+        return explain(self)
+
+    def snapshot(self) -> bytes:
+        """Everything: the queries with their output that nobody has read, the state, and what the sources remember."""
+        return save(self)
+
+    @staticmethod
+    def restore(snapshot: bytes, settings: Settings | None = None) -> Processor:
+        """A new processor that goes on where the snapshot was taken. The settings give it its modules.
+
+        Law: it goes on to the same output.
+        """
+        return rebuilt(Processor, snapshot, settings or Settings())
+
+    def load(self, snapshot: bytes) -> None:
+        """Put this processor, which runs the same queries, into the state of a snapshot."""
+        load_state(self, snapshot)
+        self._failure = None
+
+
+def roots_of(typed: Typed) -> list[Typed]:
+    """Where a plan is fed: not the sources that only an advance_time reads."""
+    found: dict[int, Typed] = {}
+    waiting = [typed]
+    while waiting:
+        part = waiting.pop()
+        if is_root(part):
+            found[id(part)] = part
+        else:
+            waiting += part.inputs
+    return list(found.values())
+
+
+def is_root(typed: Typed) -> bool:
+    """Whether a node is fed from outside: a source, or advance_time with the source under it."""
+    return isinstance(typed.node, nodes.Source | nodes.AdvanceTime)
+
+
+def _advance_of(root: Typed) -> nodes.AdvanceTime | None:
+    return root.node if isinstance(root.node, nodes.AdvanceTime) else None

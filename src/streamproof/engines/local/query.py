@@ -1,0 +1,178 @@
+"""A running query: push into its sources, read what its output has become.
+
+>>> import streamproof as sp
+>>> query = sp.source("S").tumbling(10).aggregate(n=sp.count()).on("local").start({"S": {"v": "int64"}})
+>>> query.push("S", [{"le": 1, "re": 2, "payload": {"v": 7}}, {"kind": "cti", "t": 10}])
+>>> [(batch.rows.to_pylist(), batch.frontier) for batch in query.pull()]
+[([{'le': 0, 're': 10, 'w': 1, 'n': 1}], 10)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from streamproof.engines.frames import to_frame
+from streamproof.engines.html import query_page
+from streamproof.engines.inputs import Input, Loaded
+from streamproof.engines.local.feed import Feed
+from streamproof.engines.local.graph import Step
+from streamproof.engines.local.inlet import Content
+from streamproof.engines.local.metrics import Metrics
+from streamproof.engines.local.outlet import Outlet
+from streamproof.errors import InputError
+from streamproof.events.batch import Batch
+from streamproof.events.history import History
+from streamproof.events.marbles import marbles
+from streamproof.events.physical import PhysicalStream
+from streamproof.events.schema import Schema
+from streamproof.plan.check import Typed
+from streamproof.plan.nodes import Plan
+
+if TYPE_CHECKING:
+    from streamproof.engines.local.processor import Processor
+
+
+class RunningQuery:
+    """A query that runs on a processor, alone or beside others."""
+
+    def __init__(
+        self,
+        processor: Processor,
+        name: str,
+        plan: Plan,
+        typed: Typed,
+        *,
+        eras: Mapping[str, int],
+        keep_history: bool = True,
+    ) -> None:
+        """Made by `Processor.start` and `Job.start`."""
+        self.processor, self.name, self.plan, self.typed = processor, name, plan, typed
+        self.eras = eras  # from when on it reads each source
+        self.outlet = Outlet(typed.schema, keep_history=keep_history)
+        self.given: Mapping[str, Input | Loaded] = {}  # inputs that it was started with
+        self._step: Step | None = None
+
+    @property
+    def step(self) -> Step:
+        """Where its output is made."""
+        assert self._step is not None, "the query is placed"
+        return self._step
+
+    @step.setter
+    def step(self, step: Step) -> None:
+        self._step = step
+
+    @property
+    def schema(self) -> Schema:
+        return self.typed.schema
+
+    # --- in -----------------------------------------------------------------------------------------------------------
+
+    def push(self, source: str, content: Content) -> None:
+        """New events: a Batch, a PhysicalStream, an Arrow table, events, or dicts in the JSON notation.
+
+        They are checked as those of a file are. After an error it is as if they had not been pushed.
+        """
+        self._refuse_closed()
+        self.processor.push(source, content)
+
+    def finish(self, *sources: str) -> None:
+        """These sources, or all, have ended: what they gave is complete."""
+        self._refuse_closed()
+        self.processor.finish(*sources)
+
+    def over(self, inputs: Mapping[str, Input | Loaded] | None = None) -> Feed:
+        """Run over whole inputs: iterate for the batches of output, with ``for`` or ``async for``."""
+        return Feed(self, self.given if inputs is None else inputs)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return iter(self.over())
+
+    def __aiter__(self) -> AsyncIterator[Batch]:
+        return aiter(self.over())
+
+    # --- out ----------------------------------------------------------------------------------------------------------
+
+    def pull(self) -> list[Batch]:
+        """The batches of output since the last time."""
+        return self.outlet.pull()
+
+    def events(self) -> PhysicalStream:
+        """The inserts, retractions and CTIs of the output since the last time."""
+        return self.outlet.events()
+
+    @property
+    def history(self) -> History:
+        """What the output adds up to so far."""
+        return self.outlet.history
+
+    @property
+    def cti(self) -> int:
+        """Up to where the output is sealed."""
+        return self.outlet.frontier
+
+    def to_arrow(self) -> pa.Table:
+        """The history as an Arrow table: le, re and the payload, one row per event."""
+        return self.history.expand()
+
+    def to_pandas(self) -> Any:
+        """The history as a pandas data frame."""
+        return to_frame(self.history, "pandas")
+
+    def to_polars(self) -> Any:
+        """The history as a Polars data frame."""
+        return to_frame(self.history, "polars")
+
+    # --- looking inside, and state ------------------------------------------------------------------------------------
+
+    @property
+    def metrics(self) -> Metrics:
+        """The query in numbers."""
+        self._refuse_closed()
+        return self.processor.metrics(self.name)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is worth knowing about the run: late events, sources that sealed nothing."""
+        return self.processor.notes()
+
+    def picture(self, *, width: int = 100) -> str:
+        """The output so far as a text timeline."""
+        return marbles(self.history, width=width)
+
+    def snapshot(self) -> bytes:
+        """The whole state, with the output that was not read yet; those of queries beside it too."""
+        return self.processor.snapshot()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on where a snapshot of the same query was taken."""
+        self.processor.load(snapshot)
+
+    def close(self) -> None:
+        """Stop. What the output became can still be read."""
+        if self.is_running:
+            self.processor.stop(self.name)
+
+    @property
+    def is_running(self) -> bool:
+        return self.processor.queries.get(self.name) is self
+
+    def _refuse_closed(self) -> None:
+        if not self.is_running:
+            raise InputError(f'the query "{self.name}" is closed', fix="start it again")
+
+    def __enter__(self) -> RunningQuery:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "running" if self.is_running else "closed"
+        return f"RunningQuery({self.name}, {state}, {self.outlet.inserted - self.outlet.retracted} events)"
+
+    def _repr_html_(self) -> str:
+        return query_page(repr(self), self.history, str(self.metrics) if self.is_running else "")

@@ -1,0 +1,87 @@
+"""Emission ``final`` at the output of a plan: rows are held back until nothing can change them any more."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.kernels.base import Context, State, array, number
+from streamproof.kernels.cells import Ints, Layout
+from streamproof.kernels.delta import Delta
+from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W
+from streamproof.kernels.store import Store
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed
+
+_ROW_WISE = (
+    nodes.Where, nodes.Select, nodes.Shift, nodes.Extend, nodes.AlterDuration, nodes.ToPoint, nodes.PointAtEnd,
+    nodes.Chop, nodes.Union,
+)  # fmt: skip
+_PAIRS = (nodes.Join, nodes.FollowedBy)
+_WINDOWED = (nodes.Aggregation, nodes.TopK, nodes.Uda, nodes.Udo)
+
+
+def is_settled(typed: Typed) -> bool:
+    """Whether a plan's kernels by themselves emit only what never changes, if windows emit only what is final.
+
+    Row by row, and pair by pair, rows that never change give rows that never change. An outer join may lose what it
+    gave, and a source may retract.
+    """
+    if type(typed.node) in _WINDOWED:
+        return True
+    if isinstance(typed.node, nodes.GroupApply):
+        return is_settled(typed.inputs[1])
+    return type(typed.node) in (*_ROW_WISE, *_PAIRS) and all(is_settled(part) for part in typed.inputs)
+
+
+class SealKernel:
+    """Emits a row when its end lies before the frontier: an end at the frontier may still move.
+
+    The output's frontier stops at the least start of the rows that are held back.
+    """
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        self.typed, self.context = typed, context
+        self.layout = Layout.of(typed.schema)
+        self.held = Store(self.layout.width)
+        self.frontier = BEGINNING
+        self.sealed = BEGINNING  # the output's frontier
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        if len(delta):
+            self.held.add(delta.group, delta.le, delta.re, delta.w, self._cells(delta))
+        if delta.frontier <= self.frontier:
+            return Delta.empty(self.typed.schema, frontier=self.sealed)
+        self.frontier = delta.frontier
+        rows = self.held.all_rows()
+        done = (rows[:, RE] < self.frontier) | (self.frontier >= FOREVER)
+        kept, given = rows[~done], rows[done]
+        self.held.replace(kept)
+        self.sealed = max(self.sealed, min(self.frontier, int(kept[:, LE].min(initial=FOREVER))))
+        return self._delta(given)
+
+    def _cells(self, delta: Delta) -> Ints:
+        if not delta.columns:
+            return np.zeros((len(delta), 1), np.int64)
+        return self.layout.encode(delta.columns, self.context.strings)
+
+    def _delta(self, rows: Ints) -> Delta:
+        group, le, re, w = (np.ascontiguousarray(rows[:, n]) for n in (KEY, LE, RE, W))
+        columns = tuple(self.layout.decode(rows[:, PAYLOAD:], self.context.strings))
+        return Delta(group, le, re, w, columns, self.sealed)
+
+    def snapshot(self) -> State:
+        return {"frontier": self.frontier, "sealed": self.sealed, "held": self.held.all_rows().copy()}
+
+    def restore(self, state: State) -> None:
+        self.frontier, self.sealed = number(state, "frontier"), number(state, "sealed")
+        self.held.replace(array(state, "held").copy())
+
+    def live_strings(self) -> Ints:
+        return self.layout.string_codes(self.held.all_rows()[:, PAYLOAD:])
+
+    def live_groups(self) -> Ints:
+        return np.empty(0, np.int64)  # it stands outside of every group
+
+    def live_rows(self) -> int:
+        return len(self.held)

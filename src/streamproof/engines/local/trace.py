@@ -1,0 +1,185 @@
+"""The tracer: follow one input event through every operator.
+
+The plan runs twice in step, once with the event and once without it. Wherever the two differ, the event is the reason:
+what it became, which windows it touched, what was taken back for it, and which CTI sealed it. A query that is not
+traced pays nothing.
+
+>>> from streamproof.engines.job import on
+>>> from streamproof.language.notation import from_document
+>>> job = on(from_document({"op": "where", "in": {"op": "source", "name": "S"}, "expr": "v > 1"}), "local")
+>>> events = [{"kind": "insert", "id": "a", "le": 1, "re": 5, "payload": {"v": 2}}, {"kind": "cti", "t": 9}]
+>>> print(trace(job, {"S": events}, "a"))
+event a of S
+  insert a [1, 5)
+source(S)
+  insert a [1, 5)
+    + [1, 5) v=2
+  final: sealed by CTI 9 of S
+where(v > 1)
+  insert a [1, 5)
+    + [1, 5) v=2
+  final: sealed by CTI 9 of S
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from streamproof.engines.inputs import Input
+from streamproof.engines.job import Job
+from streamproof.engines.local import in_turn
+from streamproof.engines.local.graph import Step
+from streamproof.engines.local.moments import Moment, Moments
+from streamproof.engines.local.passage import Change, Passage, Trace
+from streamproof.engines.local.snapshot import restore, save
+from streamproof.engines.local.watch import Signed, WatchedGraph, differing, rows, within
+from streamproof.errors import InputError, did_you_mean
+from streamproof.events.batch import Batch
+from streamproof.events.time import FOREVER
+from streamproof.kernels.base import Context
+from streamproof.kernels.delta import Delta
+from streamproof.plan import nodes
+from streamproof.plan.check import check
+
+
+def trace(job: Job, inputs: Mapping[str, Input], event: str, *, source: str | None = None) -> Trace:
+    """Follow the event with this id. ``source`` says of which input, where several have such an id."""
+    declared = {node.name: node.schema for node in nodes.walk(job.plan) if isinstance(node, nodes.Source)}
+    streams = {name: Moments(name, value, declared.get(name)) for name, value in inputs.items()}
+    _refuse_names(declared, streams)
+    schemas = {name: stream.schema for name, stream in streams.items()}
+    typed = check(job.plan, schemas, registry=job.settings.registry)  # as written: no rewrite hides an operator
+    context = Context(job.settings.registry, limits=job.settings.limits, horizon=job.settings.horizon)
+    twins = _Twins(WatchedGraph(typed, context), event)
+    followed = {name: event if source in (None, name) else None for name in twins.graph.sources}
+    moments = {name: streams[name].moments(wanted) for name, wanted in followed.items()}
+    for _, moment in in_turn(moments):
+        twins.push(moment)
+    for name, schema in twins.graph.schemas.items():
+        twins.push(Moment(name, Batch.empty(schema, frontier=FOREVER), f"the end of {name}"))
+    return twins.told()
+
+
+def _refuse_names(declared: Mapping[str, object], given: Mapping[str, object]) -> None:
+    for name in given:
+        if name not in declared:
+            raise InputError(f'the plan has no source "{name}"', fix=did_you_mean(name, declared))
+    for name in declared:
+        if name not in given:
+            raise InputError(f'no input is given for the source "{name}"', fix=f"give --input {name}=FILE")
+
+
+class _Twins:
+    """The plan with the event and without it, in step."""
+
+    def __init__(self, graph: WatchedGraph, event: str) -> None:
+        self.graph = graph  # sees everything
+        self.event = event
+        self.without: WatchedGraph | None = None  # the twin that never sees the event, born when the event comes
+        self.source = ""
+        self.arrivals: list[Moment] = []
+        self.passages = {step.identity: Passage(step.name) for step in graph.steps}
+        self.totals: dict[str, _Total] = {step.identity: _Total() for step in graph.steps}
+
+    def push(self, moment: Moment) -> None:
+        if moment.event:
+            self._arrive(moment)
+        delta = Delta.from_batch(moment.batch)
+        self.graph.push(moment.source, delta)
+        if self.without is None:
+            self.graph.put_out.clear()
+            return
+        if not moment.event:
+            self.without.push(moment.source, delta)
+        for step, twin in zip(self.graph.steps, self.without.steps, strict=True):
+            self._compare(moment, step, twin)
+
+    def _arrive(self, moment: Moment) -> None:
+        if self.source and self.source != moment.source:
+            raise InputError(
+                f'both {self.source} and {moment.source} have an event "{self.event}"', fix="say which with --source"
+            )
+        self.source = moment.source
+        self.arrivals.append(moment)
+        if self.without is None:
+            shared = self.graph.context
+            context = Context(shared.registry, limits=shared.limits, horizon=shared.horizon)
+            self.without = WatchedGraph(self.graph.plan, context)
+            restore(self.without, save(self.graph))
+
+    def _compare(self, moment: Moment, step: Step, twin: Step) -> None:
+        assert self.without is not None
+        columns = self.graph.columns(step)
+        ours, theirs = self.graph.taken(step), self.without.taken(twin)
+        passage, total = self.passages[step.identity], self.totals[step.identity]
+        found = differing(ours, theirs, columns)
+        if len(found):
+            changed = {row.identity for row in rows(found, columns)}
+            shown = [row for row in rows(within(ours, found, columns), columns) if row.identity in changed]
+            passage.changes += [Change(moment.text, shown)] if shown else []
+            passage.sealed = None
+            total.add(rows(found, columns))
+        if moment.event:
+            passage.touched += [text for text in self._touched(step, twin) if text not in passage.touched]
+        if total.seen and passage.sealed is None and total.settled(self.graph.frontiers[step.identity]):
+            passage.sealed = moment.text
+
+    def _touched(self, step: Step, twin: Step) -> list[str]:
+        assert self.without is not None
+        ours, theirs = self.graph.windows(step), self.without.windows(twin)
+        spans = [span for span in ours if ours[span] != theirs.get(span)]
+        return [str(span) for span in sorted(spans, key=lambda span: (span.le, span.re, span.key))]
+
+    def told(self) -> Trace:
+        if not self.source:
+            raise InputError(
+                f'no input has an event "{self.event}"',
+                fix="give the id of an insert; rows without an id are numbered #0, #1, … in each file",
+            )
+        for identity, passage in self.passages.items():
+            passage.added, passage.missing = self.totals[identity].more(), self.totals[identity].less()
+        reached = self._reached()
+        arrivals = [moment.event for moment in self.arrivals if moment.event]
+        passages = [self.passages[step.identity] for n, step in enumerate(self.graph.steps) if n in reached]
+        return Trace(self.event, self.source, arrivals, [moment.text for moment in self.arrivals], passages)
+
+    def _reached(self) -> set[int]:
+        """The steps that the source's events can come to."""
+        reached = {self.graph.sources[self.source]}
+        for number, step in enumerate(self.graph.steps):
+            if number in reached:
+                reached |= {reader for reader, _ in step.readers}
+        return reached
+
+
+@dataclass(slots=True)
+class _Total:
+    """What the event makes of an operator's output in all: more (+) and less (−) than without it."""
+
+    weights: Counter[str] = field(default_factory=Counter)
+    seen: dict[str, Signed] = field(default_factory=dict)
+
+    def add(self, changes: list[Signed]) -> None:
+        for row in changes:
+            self.weights[row.identity] += row.w
+            self.seen[row.identity] = row
+
+    def _now(self, sign: int) -> list[Signed]:
+        return [
+            row._replace(w=abs(self.weights[name])) for name, row in self.seen.items() if sign * self.weights[name] > 0
+        ]
+
+    def more(self) -> list[Signed]:
+        """What is there because of the event."""
+        return self._now(+1)
+
+    def less(self) -> list[Signed]:
+        """What would be there without it."""
+        return self._now(-1)
+
+    def settled(self, frontier: int) -> bool:
+        """Whether nothing of it can change any more; an end at the CTI is still open."""
+        ends = [row.re for row in self.more()] or [row.le for row in self.seen.values()]
+        return frontier >= FOREVER or all(end < frontier for end in ends)

@@ -1,0 +1,57 @@
+"""The engine on Spark: plans over complete histories (batch mode) and over streams.
+
+>>> SparkEngine().name
+'spark'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from streamproof.engines.base import Settings
+from streamproof.events.batch import Batch
+from streamproof.plan.check import Typed
+from streamproof.plan.nodes import Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamproof.engines.spark.stream.query import StreamQuery
+
+
+class SparkEngine:
+    """Runs a typed plan on Spark. Without a ``session`` of the user's, the one of the process is used, or started."""
+
+    name = "spark"
+
+    def __init__(self, *, session: SparkSession | None = None) -> None:
+        self._session = session
+
+    @property
+    def session(self) -> SparkSession:
+        """The session that runs; the first use starts it."""
+        from streamproof.engines.spark.session import session  # noqa: PLC0415  # loaded by those who use it
+
+        if self._session is None:
+            self._session = session()
+        return self._session
+
+    @staticmethod
+    def supports() -> dict[str, bool | str]:
+        """Every node: those that bind names are part of the plan itself."""
+        from streamproof.engines.spark.batch.rules import BATCH  # noqa: PLC0415
+
+        return BATCH.supports() | {"Let": True, "Ref": True}
+
+    def run(self, plan: Typed, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> Iterator[Batch]:
+        """The whole result in one batch, complete."""
+        from streamproof.engines.spark.batch.running import run  # noqa: PLC0415
+
+        yield run(self.session, plan, inputs, settings)
+
+    def stream(self, plan: Plan, inputs: Mapping[str, DataFrame], settings: Settings, **options: Any) -> StreamQuery:
+        """The plan over streaming tables; see `streamproof.engines.spark.stream`."""
+        from streamproof.engines.spark.stream.query import make_query  # noqa: PLC0415
+
+        return make_query(self.session, plan, inputs, settings, **options)

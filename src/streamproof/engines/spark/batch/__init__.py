@@ -1,0 +1,1 @@
+"""Batch mode: a plan over complete histories, as native DataFrame code."""

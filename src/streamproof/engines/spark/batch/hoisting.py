@@ -1,0 +1,162 @@
+"""What runs in Python inside an expression: computed beforehand, as columns, from whole Arrow arrays.
+
+Spark evaluates a Python function for every row, also in a branch of a CASE that the row never takes, and not at all
+inside other functions. So calls of user-defined functions, and the few casts that Java cannot do, become columns of
+their own, asked for only where the expression would ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+
+from streamproof.engines.spark.batch.arrow import in_arrow
+from streamproof.engines.spark.batch.casts import IN_PYTHON, or_fail
+from streamproof.engines.spark.batch.expressions import convert, translate
+from streamproof.engines.spark.batch.failing import marked
+from streamproof.engines.spark.batch.relation import Env, Value
+from streamproof.engines.spark.rows import spark_type
+from streamproof.errors import StreamproofError
+from streamproof.events.schema import Schema, Type
+from streamproof.plan.expr import TRUE, Apply, Call, Case, Cast, Col, Expr, all_of, walk
+from streamproof.plan.modules import Module, Registry
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def values(frame: DataFrame, env: Env, exprs: Sequence[Expr], registry: Registry) -> tuple[DataFrame, list[Value]]:
+    """The columns of expressions, and the DataFrame to read them from: with what Python answered."""
+    hoist = _Hoist(frame, env, registry)
+    plain = [hoist.out_of(expr, []) for expr in exprs]
+    return hoist.frame, [translate(expr, hoist.env) for expr in plain]
+
+
+@dataclass(slots=True)
+class _Hoist:
+    """The DataFrame so far, and what can be read from it."""
+
+    frame: DataFrame
+    env: Env
+    registry: Registry
+    known: dict[tuple[Expr, tuple[Expr, ...]], Col] = field(default_factory=dict)
+
+    def out_of(self, expr: Expr, guard: list[Expr]) -> Expr:
+        """The expression with each call replaced by a column that holds its answer where the guard is true."""
+        if not any(self._in_python(part) for part in walk(expr)):
+            return expr
+        match expr:
+            case Apply(fn, args):
+                return self._answer(Apply(fn, tuple(self.out_of(arg, guard) for arg in args)), guard)
+            case Call(fn, args):
+                return Call(fn, tuple(self.out_of(arg, guard) for arg in args))
+            case Cast(arg, to, strict):
+                plain = Cast(self.out_of(arg, guard), to, strict)
+                return self._answer(plain, guard) if self._in_python(plain) else plain
+            case Case():
+                return self._case(expr, guard)
+        return expr
+
+    def _in_python(self, expr: Expr) -> bool:
+        if isinstance(expr, Cast):
+            return expr.to.kind in {to for _, to in IN_PYTHON} and not self._native(expr)
+        return isinstance(expr, Apply)
+
+    def _native(self, expr: Cast) -> bool:
+        """Whether Spark does the cast; what stands inside it may not be known yet."""
+        if any(isinstance(part, Apply) for part in walk(expr.arg)):
+            return False
+        return (translate(expr.arg, self.env).type.kind, expr.to.kind) not in IN_PYTHON
+
+    def _case(self, expr: Case, guard: list[Expr]) -> Case:
+        branches, reached = [], list(guard)
+        for condition, value in expr.branches:
+            asked = self.out_of(condition, reached)
+            holds: Expr = Call("same", (asked, TRUE))
+            branches.append((asked, self.out_of(value, [*reached, holds])))
+            reached.append(Call("not", (holds,)))
+        return Case(tuple(branches), self.out_of(expr.default, reached))
+
+    def _answer(self, call: Apply | Cast, guard: list[Expr]) -> Expr:
+        if isinstance(call, Cast) and (translate(call.arg, self.env).type.kind, call.to.kind) not in IN_PYTHON:
+            return call
+        key = (call, tuple(guard))
+        if key not in self.known:
+            column = Col(f"\x00{len(self.known)}")  # no payload column can have this name
+            word = f"u{len(self.known)}"
+            found = self._apply(call, guard, word) if isinstance(call, Apply) else self._cast(call, guard, word)
+            self.env = {**self.env, column: found}
+            self.known[key] = column
+        return self.known[key]
+
+    def _apply(self, call: Apply, guard: list[Expr], word: str) -> Value:
+        module = self.registry.find(call.fn, "udf")
+        given = [translate(arg, self.env) for arg in call.args]
+        result = module.result_type(Schema(tuple((f"arg{n}", arg.type) for n, arg in enumerate(given))))
+        assert isinstance(result, Type)
+        args = [convert(arg, to) for arg, to in zip(given, module.takes or [a.type for a in given], strict=True)]
+        called = self._called(guard)
+        asked = [f.when(called, arg.column) for arg in args] if guard else [arg.column for arg in args]
+        calls, steady = _calls(module, [arg.type for arg in args], result), module.properties.deterministic
+        answers = in_arrow(calls, spark_type(result), called, *asked, deterministic=steady)
+        self.frame = self.frame.withColumn(word, answers)
+        return Value(f.col(word), result, atom=True)
+
+    def _cast(self, call: Cast, guard: list[Expr], word: str) -> Value:
+        """Never fails as a column; where it is read, a null for a value is the error."""
+        given = translate(call.arg, self.env)
+        function, name = IN_PYTHON[given.type.kind, call.to.kind]
+        asked = f.when(self._called(guard), given.column) if guard else given.column
+        self.frame = self.frame.withColumn(f"{word}_given", asked)
+        converted = in_arrow(_whole_arrays(function, call.to), spark_type(call.to), f.col(f"{word}_given"))
+        self.frame = self.frame.withColumn(word, converted)
+        found = f.col(word)
+        strict = or_fail(f.col(f"{word}_given"), found, call.to, name) if call.strict and name else found
+        return Value(strict, call.to, atom=not call.strict)
+
+    def _called(self, guard: list[Expr]) -> Column:
+        return translate(all_of(guard), self.env).column
+
+
+def _whole_arrays(function: Callable[[pa.Array, Type], pa.Array], to: Type) -> Callable[[pa.Array], pa.Array]:
+    def work(array: pa.Array) -> pa.Array:
+        return function(array, to)
+
+    return work
+
+
+def _calls(module: Module, kinds: list[Type], result: Type) -> Callable[..., pa.Array]:
+    """A user's function over Arrow arrays: once for each different row of arguments that is asked for."""
+
+    def work(called: pa.Array, *args: pa.Array) -> pa.Array:
+        from streamproof.kernels.expressions.udf import call_module  # noqa: PLC0415  # on a worker
+
+        asked = called.fill_null(False)
+        try:
+            rows = [arg.filter(asked).cast(_seen(kind)) for arg, kind in zip(args, kinds, strict=True)]
+            count = asked.true_count
+            if count == 0:
+                return pa.nulls(len(asked), result.arrow)
+            answers = call_module(module, rows, count, result)
+        except StreamproofError as error:
+            raise marked(error) from None
+        return answers.take(_places(asked))
+
+    return work
+
+
+def _seen(kind: Type) -> pa.DataType:
+    return pa.int64() if kind.kind == "null" else kind.arrow
+
+
+def _places(asked: pa.Array) -> pa.Array:
+    """For each row the place of its answer, or None."""
+    import numpy as np  # noqa: PLC0415  # on a worker
+
+    flags = asked.to_numpy(zero_copy_only=False)
+    places = np.cumsum(flags) - 1
+    return pa.array(places, mask=~flags)

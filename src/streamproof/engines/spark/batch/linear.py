@@ -1,0 +1,118 @@
+"""One event at a time: where, select, and the operators that only move lifetimes.
+
+Times are raw ticks, and only shift and extend know the infinities. A finite time that leaves ±2^62 (exclusive) is the
+error ``overflow`` and names its event.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from streamproof.engines.spark.batch.expressions import convert, may_fail
+from streamproof.engines.spark.batch.failing import leaves_time
+from streamproof.engines.spark.batch.hoisting import values
+from streamproof.engines.spark.batch.relation import Context, Relation, long
+from streamproof.engines.spark.rows import spark_type
+from streamproof.events.schema import BOOL, INT64
+from streamproof.events.time import FOREVER
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed
+from streamproof.plan.expr import Col, columns_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+def where(context: Context, typed: Typed, node: nodes.Where, source: Relation) -> Relation:
+    frame, (condition,) = values(source.frame, source.env(), [node.expr], context.settings.registry)
+    kept = convert(condition, BOOL).column
+    return source.on(frame.filter(unmoved(kept) if may_fail(node.expr, source.env()) else kept))
+
+
+def unmoved(condition: Column) -> Column:
+    """A condition that may raise, which Spark must not show to rows that other conditions keep away from it.
+
+    Spark pushes conditions down to where rows are fewer columns, not fewer rows; it leaves alone what is not
+    deterministic, as the number of a row is not.
+    """
+    return f.when(f.monotonically_increasing_id() >= 0, condition)
+
+
+def select(context: Context, typed: Typed, node: nodes.Select, source: Relation) -> Relation:
+    exprs = [expr for _, expr in node.exprs]
+    frame, found = values(source.frame, source.env(), exprs, context.settings.registry)
+    columns = [value.column.cast(spark_type(value.type)).alias(f"c{n}") for n, value in enumerate(found)]
+    return Relation(frame.select("le", "re", *source.groups, *columns), typed.schema, source.groups)
+
+
+def shift(context: Context, typed: Typed, node: nodes.Shift, source: Relation) -> Relation:
+    """Infinite ends stay infinite."""
+    by = node.by
+    assert isinstance(by, int)
+
+    def moved(name: str) -> Column:
+        time = f.col(name)
+        outside = f.abs(time + long(by)) >= FOREVER
+        return f.when(f.abs(time) >= FOREVER, time).when(outside, leaves_time(source)).otherwise(time + long(by))
+
+    return source.timed(source.frame, moved("le"), moved("re"))
+
+
+def extend(context: Context, typed: Typed, node: nodes.Extend, source: Relation) -> Relation:
+    by = node.by
+    assert isinstance(by, int)
+    le, re = f.col("le"), f.col("re")
+    end = re + long(by)
+    moved = f.when(re >= FOREVER, re).when(end >= FOREVER, leaves_time(source)).otherwise(end)
+    kept = source.frame.filter((re >= FOREVER) | (end > le)) if by < 0 else source.frame
+    return source.timed(kept, le, moved)
+
+
+def alter_duration(context: Context, typed: Typed, node: nodes.AlterDuration, source: Relation) -> Relation:
+    le, re, dur = f.col("le"), f.col("re"), node.dur
+    if dur is None:
+        return source.timed(source.frame, le, long(FOREVER))
+    assert not isinstance(dur, int | str | timedelta)  # the check made lengths of time into constants
+    frame, (length,) = values(source.frame, source.env(), [dur], context.settings.registry)
+    reads_end = Col("re") in columns_of(dur)
+    ticks = convert(length, INT64).column
+    stays = re >= FOREVER if reads_end else f.lit(False)
+    timed = frame.withColumn("dur", f.when(stays, None).otherwise(ticks) if reads_end else ticks)
+    kept = timed.filter(unmoved(stays | (f.col("dur") > 0)))
+    end = f.when(f.col("dur") > long(FOREVER - 1) - le, leaves_time(source)).otherwise(le + f.col("dur"))
+    return source.timed(kept, le, f.when(stays, long(FOREVER)).otherwise(end))
+
+
+def to_point(context: Context, typed: Typed, node: nodes.ToPoint, source: Relation) -> Relation:
+    le = f.col("le")
+    return source.timed(source.frame, le, _next(le, source))
+
+
+def point_at_end(context: Context, typed: Typed, node: nodes.PointAtEnd, source: Relation) -> Relation:
+    re = f.col("re")
+    return source.timed(source.frame.filter(re < FOREVER), re, _next(re, source))
+
+
+def _next(time: Column, source: Relation) -> Column:
+    return f.when(time + 1 >= FOREVER, leaves_time(source)).otherwise(time + 1)
+
+
+def advance_time(context: Context, typed: Typed, node: nodes.AdvanceTime, source: Relation) -> Relation:
+    """Over complete input it is the identity."""
+    return source
+
+
+def union(context: Context, typed: Typed, node: nodes.Union, *inputs: Relation) -> Relation:
+    """Columns are matched by name, and brought to the common type."""
+    frames = []
+    for source in inputs:
+        env = source.env()
+        columns = [convert(env[Col(name)], kind).column.alias(f"c{n}") for n, (name, kind) in enumerate(typed.schema)]
+        frames.append(source.frame.select("le", "re", *source.groups, *columns))
+    first, *rest = frames
+    for frame in rest:
+        first = first.unionAll(frame)
+    return Relation(first, typed.schema, inputs[0].groups)

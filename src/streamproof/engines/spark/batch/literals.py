@@ -1,0 +1,50 @@
+"""Constants, and values that are written once and read many times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as f
+
+from streamproof.engines.spark.batch.relation import Value
+from streamproof.engines.spark.rows import spark_type
+from streamproof.events.schema import Type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH_DAY: Final = date(1970, 1, 1)
+
+
+def constant(value: object, kind: Type) -> Value:
+    """A constant of a type. Times go in as numbers, past every time zone."""
+    if value is None:
+        return null_of(kind)
+    if isinstance(value, datetime):
+        since = value - _EPOCH
+        micros = (since.days * 86_400 + since.seconds) * 10**6 + since.microseconds
+        return Value(f.timestamp_micros(f.lit(micros).cast("long")), kind, atom=True, literal=value)
+    if isinstance(value, date):
+        days = (value - _EPOCH_DAY).days
+        return Value(f.date_from_unix_date(f.lit(days)), kind, atom=True, literal=value)
+    return Value(f.lit(value).cast(spark_type(kind)), kind, atom=True, literal=value)
+
+
+def null_of(kind: Type) -> Value:
+    return Value(f.lit(None).cast(spark_type(kind)), kind, atom=True)
+
+
+def let(value: Value, body: Callable[[Column], Column]) -> Column:
+    """``body`` of a value that it reads more than once, and that is computed once."""
+    return body(value.column) if value.atom else bound(value.column, body)
+
+
+def bound(column: Column, body: Callable[[Column], Column]) -> Column:
+    """The same for a column that is no atom.
+
+    Spark has no name for a part of an expression, but a function over an array of one element has an argument.
+    """
+    return f.get(f.transform(f.array(column), body), f.lit(0))

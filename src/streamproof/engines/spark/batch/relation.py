@@ -1,0 +1,101 @@
+"""A relation: a DataFrame of events with the columns le, re, the group's g0, g1, … and the payload c0, c1, …
+
+One row is one event. Groups of an enclosing group_apply are columns, so that everything inside is per group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from pyspark.sql import functions as f
+
+from streamproof.engines.base import Settings
+from streamproof.events.schema import INT64, Schema, Type
+from streamproof.plan.expr import Col, Side
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A column of Spark with its type. An atom may be written twice: it is a column or a constant."""
+
+    column: Column
+    type: Type
+    atom: bool = False
+    literal: object = None
+
+
+Env: TypeAlias = "Mapping[Col, Value]"
+"""What an expression can read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Events as a DataFrame."""
+
+    frame: DataFrame
+    schema: Schema
+    groups: tuple[str, ...] = ()
+
+    @property
+    def payload(self) -> list[str]:
+        return [f"c{n}" for n in range(len(self.schema.columns))]
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns, in their order."""
+        return ["le", "re", *self.groups, *self.payload]
+
+    def env(self) -> Env:
+        """What an expression over one input reads."""
+        return side_env(self.schema)
+
+    def on(self, frame: DataFrame) -> Relation:
+        """The same columns in another DataFrame."""
+        return Relation(frame.select(*self.columns), self.schema, self.groups)
+
+    def timed(self, frame: DataFrame, le: Column, re: Column) -> Relation:
+        """The same payload with other lifetimes."""
+        moved = frame.select(le.alias("le"), re.alias("re"), *self.groups, *self.payload)
+        return Relation(moved, self.schema, self.groups)
+
+
+def side_env(schema: Schema, *, prefix: str = "", side: Side | None = None) -> Env:
+    """The columns of one input, with a prefix where there are two."""
+    found = {Col(name, side): Value(f.col(f"{prefix}c{n}"), kind, atom=True) for n, (name, kind) in enumerate(schema)}
+    times = {Col(name, side): Value(f.col(f"{prefix}{name}"), INT64, atom=True) for name in ("le", "re")}
+    return {**found, **times}
+
+
+@dataclass(slots=True)
+class Context:
+    """What the rules share in one run: the session, the settings, the inputs, and the relations made so far."""
+
+    spark: SparkSession
+    settings: Settings
+    sources: Mapping[str, DataFrame]
+    done: dict[int, Relation] = field(default_factory=dict)  # by the identity of typed nodes
+    note: str = ""  # the node that is being built
+
+    @property
+    def parts(self) -> int:
+        """How many parts Spark shuffles into."""
+        return int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+
+
+def long(value: int) -> Column:
+    """A whole number as a bigint constant."""
+    return f.lit(value).cast("long")
+
+
+def cols(names: Iterable[str], prefix: str = "") -> list[Column]:
+    return [f.col(f"{prefix}{name}") for name in names]
+
+
+def renamed(names: Sequence[str], prefix: str) -> list[Column]:
+    """Columns under new names that begin with a prefix."""
+    return [f.col(name).alias(f"{prefix}{name}") for name in names]

@@ -1,0 +1,103 @@
+"""Each node's rule in batch mode: the DataFrame that computes it. None is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as f
+
+from streamproof.engines.spark.batch import aggregates, joins, linear, modules, payloads, windows
+from streamproof.engines.spark.batch.relation import Context, Relation
+from streamproof.events.schema import FLOAT64
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed
+from streamproof.plan.labels import label
+from streamproof.plan.rules import Rules
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+def build(context: Context, typed: Typed) -> Relation:
+    """The relation of a node and, before it, of its inputs; one that several nodes read is built once."""
+    if id(typed) not in context.done:
+        outer, context.note = context.note, label(typed.node)
+        context.done[id(typed)] = _node(context, typed)
+        context.note = outer
+    return context.done[id(typed)]
+
+
+def _node(context: Context, typed: Typed) -> Relation:
+    if isinstance(typed.node, nodes.Source):
+        return Relation(context.sources[typed.node.name], typed.schema)
+    if isinstance(typed.node, nodes.GroupApply):
+        return _group_apply(context, typed, typed.node)
+    inputs = [build(context, part) for part in typed.inputs]
+    relation: Relation = BATCH[typed.node](context, typed, typed.node, *inputs)
+    return relation
+
+
+def _group_apply(context: Context, typed: Typed, node: nodes.GroupApply) -> Relation:
+    """The key becomes columns beside the payload; inside, every rule works per group."""
+    source_node, applied_node = typed.inputs
+    source = build(context, source_node)
+    names = source.schema.names
+    added = [f"g{len(source.groups) + n}" for n in range(len(node.key))]
+    keys = [_as_key(source, names.index(key)).alias(name) for key, name in zip(node.key, added, strict=True)]
+    groups = (*source.groups, *added)
+    inside = Relation(source.frame.select("le", "re", *source.groups, *keys, *source.payload), source.schema, groups)
+    for leaf in _group_inputs(applied_node):
+        context.done[id(leaf)] = inside
+    applied = build(context, applied_node)
+    out = [f.col(name).alias(f"c{n}") for n, name in enumerate([*added, *applied.payload])]
+    return Relation(applied.frame.select("le", "re", *source.groups, *out), typed.schema, source.groups)
+
+
+def _as_key(source: Relation, number: int) -> Column:
+    """A column to group by: one NaN, and no −0.0, because Python compares keys too."""
+    column = f.col(f"c{number}")
+    if source.schema.columns[number][1] != FLOAT64:
+        return column
+    return f.when(f.isnan(column), float("nan")).otherwise(column + 0.0)
+
+
+def _group_inputs(typed: Typed) -> list[Typed]:
+    """The leaves of an apply branch that stand for its group; those of inner groups belong to them."""
+    if isinstance(typed.node, nodes.GroupInput):
+        return [typed]
+    inputs = typed.inputs[:1] if isinstance(typed.node, nodes.GroupApply) else typed.inputs
+    return [leaf for part in inputs for leaf in _group_inputs(part)]
+
+
+BATCH: Rules[Any] = Rules(
+    "Spark in batch mode",
+    {
+        nodes.Source: None,  # bound by the run
+        nodes.GroupInput: None,  # bound by group_apply
+        nodes.Where: linear.where,
+        nodes.Select: linear.select,
+        nodes.Shift: linear.shift,
+        nodes.Extend: linear.extend,
+        nodes.AlterDuration: linear.alter_duration,
+        nodes.ToPoint: linear.to_point,
+        nodes.PointAtEnd: linear.point_at_end,
+        nodes.Chop: windows.chop,
+        nodes.Stitch: payloads.stitch,
+        nodes.Coalesce: payloads.coalesce,
+        nodes.Distinct: payloads.distinct,
+        nodes.Union: linear.union,
+        nodes.Join: joins.join,
+        nodes.LeftOuter: joins.left_outer,
+        nodes.FullOuter: joins.full_outer,
+        nodes.FollowedBy: joins.followed_by,
+        nodes.AntiJoin: joins.anti_join,
+        nodes.Clip: joins.clip,
+        nodes.GroupApply: _group_apply,
+        nodes.Session: payloads.session,
+        nodes.Aggregation: aggregates.aggregation,
+        nodes.TopK: aggregates.top_k,
+        nodes.Uda: modules.uda,
+        nodes.Udo: modules.udo,
+        nodes.AdvanceTime: linear.advance_time,
+    },
+)

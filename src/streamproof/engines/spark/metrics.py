@@ -1,0 +1,145 @@
+"""What a streaming run has done so far: events, corrections, live state, how far behind it is, and where time goes.
+
+>>> metrics = Metrics("quakes")
+>>> metrics.add_batch({"events": 50, "outputs": 7, "corrections": 1}, cti=40, latest=55)
+>>> metrics.as_dict()["lag"], metrics.as_dict()["events"]
+(15, 50)
+>>> print(metrics.prometheus().splitlines()[2])
+streamproof_events_total{query="quakes"} 50
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final
+
+from streamproof.events.time import BEGINNING, FOREVER
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+OBSERVED: Final = "streamproof"
+_SUMS: Final = {
+    "events": "Events that came in",
+    "outputs": "Signed rows that went out",
+    "corrections": "Signed rows that took something back",
+    "dropped": "Events that broke a rule and were let go",
+    "micros": "Microseconds in the kernels",
+}
+_LEVELS: Final = {
+    "live": "Rows that the kernels hold",
+    "state": "Bytes of state written by the last micro-batch",
+    "cti": "The time up to which the output is complete",
+    "lag": "The latest start that came in, minus the output's CTI, in ticks",
+}
+
+
+class Metrics:
+    """Counters of one run; safe to read while it goes on."""
+
+    def __init__(self, query: str = "streamproof") -> None:
+        self.query = query
+        self._lock = Lock()
+        self._sums = dict.fromkeys(_SUMS, 0)
+        self._levels = {"live": 0, "state": 0}
+        self._batches = 0
+        self._cti, self._latest = BEGINNING, BEGINNING
+        self._seconds: dict[str, float] = {}  # by Spark's names for the parts of a micro-batch
+
+    def add_batch(self, counts: Mapping[str, Any], *, cti: int | None = None, latest: int | None = None) -> None:
+        """Count a micro-batch."""
+        with self._lock:
+            self._batches += 1
+            for name in _SUMS:
+                self._sums[name] += int(counts.get(name) or 0)
+            for name in self._levels:
+                self._levels[name] = int(counts.get(name) or 0)
+            self._cti = max(self._cti, BEGINNING if cti is None else cti)
+            self._latest = max(self._latest, BEGINNING if latest is None else latest)
+
+    def add_progress(self, durations: Mapping[str, Any]) -> None:
+        """Add the milliseconds that Spark spent on the parts of a micro-batch."""
+        with self._lock:
+            for name, millis in durations.items():
+                self._seconds[name] = self._seconds.get(name, 0.0) + float(millis) / 1000
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, as plain data; times before anything came are null."""
+        with self._lock:
+            known = self._latest > BEGINNING and self._cti > BEGINNING
+            return {
+                "query": self.query,
+                "batches": self._batches,
+                **self._sums,
+                **self._levels,
+                "cti": None if self._cti == BEGINNING else "inf" if self._cti == FOREVER else self._cti,
+                "lag": max(0, self._latest - self._cti) if known else None,
+                "seconds": {name: round(value, 3) for name, value in self._seconds.items()},
+            }
+
+    def to_json(self) -> str:
+        return json.dumps(self.as_dict())
+
+    def prometheus(self) -> str:
+        """The text format that Prometheus reads."""
+        found = self.as_dict()
+        label = f'{{query="{_escaped(self.query)}"}}'
+        lines: list[str] = []
+        for name, text in _SUMS.items():
+            lines += [f"# HELP streamproof_{name}_total {text}", f"# TYPE streamproof_{name}_total counter"]
+            lines.append(f"streamproof_{name}_total{label} {found[name]}")
+        for name, text in _LEVELS.items():
+            value = {None: "NaN", "inf": "+Inf"}.get(found[name], found[name])
+            lines += [f"# HELP streamproof_{name} {text}", f"# TYPE streamproof_{name} gauge"]
+            lines.append(f"streamproof_{name}{label} {value}")
+        lines += ["# HELP streamproof_stage_seconds_total Seconds by part of a micro-batch"]
+        lines += ["# TYPE streamproof_stage_seconds_total counter"]
+        for name, value in found["seconds"].items():
+            lines.append(f'streamproof_stage_seconds_total{{query="{_escaped(self.query)}",stage="{name}"}} {value}')
+        return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def observed(answers: DataFrame) -> DataFrame:
+    """The answers of buckets, with their counts told to whoever listens to the query."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    sums = [F.sum(name).alias(name) for name in (*_SUMS, "live", "state")]
+    return answers.observe(OBSERVED, *sums, F.min("cti").alias("cti"), F.max("latest").alias("latest"))
+
+
+def listen(spark: SparkSession, run: str, metrics: Metrics, *, counts: bool) -> Any:
+    """A listener that adds the progress of one query (by its run id) to the metrics; ``counts`` adds what is observed.
+
+    Gives the listener, to be removed when the query ends.
+    """
+    from pyspark.sql.streaming.listener import StreamingQueryListener  # noqa: PLC0415
+
+    class Listener(StreamingQueryListener):
+        def onQueryStarted(self, event: Any) -> None:  # noqa: N802  # Spark's names
+            pass
+
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+            pass
+
+        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+            progress = event.progress
+            if str(progress.runId) != run:
+                return
+            metrics.add_progress(progress.durationMs)
+            row = progress.observedMetrics.get(OBSERVED) if counts else None
+            if row is not None:
+                found = row.asDict()
+                metrics.add_batch(found, cti=found["cti"], latest=found["latest"])
+
+    listener = Listener()
+    spark.streams.addListener(listener)
+    return listener

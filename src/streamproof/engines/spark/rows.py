@@ -1,0 +1,117 @@
+"""Rows between Arrow and Spark: our types as Spark's, batches as DataFrames, and DataFrames as one table.
+
+Inside, payload columns are called c0, c1, …, so that no name of a stream ever meets Spark's rules for names; a column
+of nothing but nulls is a bigint there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from streamproof.errors import InputError, did_you_mean
+from streamproof.events.schema import INT64, NULL, RESERVED, Schema, Type, check_names, type_of_arrow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+TIMES: Final = ("le", "re")
+
+
+def spark_type(kind: Type) -> DataType:
+    """The type of a column inside Spark."""
+    from pyspark.sql import types  # noqa: PLC0415  # Spark is loaded by those who use it
+
+    if kind.kind == "decimal":
+        return types.DecimalType(kind.precision, kind.scale)
+    simple: dict[str, DataType] = {
+        "int64": types.LongType(), "float64": types.DoubleType(), "string": types.StringType(),
+        "bool": types.BooleanType(), "date": types.DateType(), "timestamp": types.TimestampType(),
+        "null": types.LongType(),
+    }  # fmt: skip
+    return simple[kind.kind]
+
+
+def schema_of(frame: DataFrame) -> Schema:
+    """The payload of a DataFrame; le, re and w are its lifetimes and weights."""
+    from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415
+
+    fields = [field for field in frame.schema.fields if field.name not in RESERVED]
+    check_names([field.name for field in fields], InputError)
+    return Schema(tuple((field.name, type_of_arrow(to_arrow_type(field.dataType))) for field in fields))
+
+
+def inner_frame(frame: DataFrame, schema: Schema) -> DataFrame:
+    """A user's DataFrame with le, re, perhaps w, and the payload, as the rules see it: le, re, c0, c1, …
+
+    Rows with a weight above 1 become that many rows; rows that cancel vanish.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    names = frame.columns
+    for name in (*TIMES, *schema.names):
+        if name not in names:
+            fix = did_you_mean(name, names)
+            raise InputError(f'the DataFrame has no column "{name}"', fix=fix, name="unknown_column")
+    placed = frame.toDF(*(f"n{n}" for n in range(len(names))))
+    wanted = [*((name, INT64) for name in TIMES), *schema]
+    inner = [*TIMES, *(f"c{n}" for n in range(len(schema.columns)))]
+    columns = [
+        f.col(f"n{names.index(name)}").cast(spark_type(kind)).alias(new)
+        for (name, kind), new in zip(wanted, inner, strict=True)
+    ]
+    if "w" not in names:
+        return placed.select(*columns)
+    weighed = placed.select(*columns, f.col(f"n{names.index('w')}").alias("w"))
+    counted = weighed.groupBy(*inner).agg(f.sum("w").alias("w")).filter(f.col("w") > 0)
+    return counted.select(*inner, f.explode(f.sequence(f.lit(1).cast("long"), f.col("w"))).alias("copy")).drop("copy")
+
+
+def frame_of(spark: SparkSession, schema: Schema, events: pa.Table) -> DataFrame:
+    """Events (le, re and the payload, one row each) as an inner DataFrame."""
+    arrays = [
+        _stored(column, kind) for column, kind in zip(events.columns, [INT64, INT64, *_kinds(schema)], strict=True)
+    ]
+    names = [*TIMES, *(f"c{n}" for n in range(len(schema.columns)))]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, names=names), schema=_struct(names, schema))
+
+
+def table_of(frame: DataFrame, schema: Schema) -> pa.Table:
+    """The rows of an inner DataFrame: le, re and the payload, in the types of the schema."""
+    found: pa.Table = frame.toArrow()
+    fields = [("le", pa.int64()), ("re", pa.int64()), *((name, kind.arrow) for name, kind in schema)]
+    arrays = [_typed(found.column(n), kind) for n, (_, kind) in enumerate(fields)]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def outer_frame(frame: DataFrame, schema: Schema) -> DataFrame:
+    """An inner DataFrame under the names of the schema."""
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    columns = [f.lit(None).alias(f"c{n}") if kind == NULL else f.col(f"c{n}") for n, (_, kind) in enumerate(schema)]
+    return frame.select(*TIMES, *columns).toDF(*TIMES, *schema.names)
+
+
+def _kinds(schema: Schema) -> list[Type]:
+    return [kind for _, kind in schema]
+
+
+def _struct(names: list[str], schema: Schema) -> StructType:
+    from pyspark.sql import types  # noqa: PLC0415
+
+    kinds = [INT64, INT64, *_kinds(schema)]
+    return types.StructType(
+        [types.StructField(name, spark_type(kind)) for name, kind in zip(names, kinds, strict=True)]
+    )
+
+
+def _stored(column: pa.ChunkedArray, kind: Type) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.nulls(len(column), pa.int64())]) if kind == NULL else column
+
+
+def _typed(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_null(kind):
+        return pa.chunked_array([pa.nulls(len(column))])
+    return column if column.type == kind else column.cast(kind)

@@ -1,0 +1,180 @@
+"""The one Spark session of a process: started quietly with what the engine needs, or the user's own.
+
+Starting Spark takes seconds, so there is one session per process, and whoever asks again gets the same.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from streamproof.engines.spark.java import java_home
+from streamproof.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+
+DEFAULTS: Final[dict[str, str]] = {
+    "spark.app.name": "streamproof",
+    "spark.master": "local[*]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "2g",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.artifact.isolation.enabled": "false",
+}
+LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+MEANING: Final = {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "UTC"}
+"""Settings that decide what expressions mean: overflow is an error, days are UTC days."""
+JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_ADVICE: Final = "stop the running session first (session.stop()), or leave the setting out"
+_NOISY: Final = (
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.sql.execution.streaming",
+    "org.apache.spark.api.python.PythonRunner",
+    "org.apache.spark.util.Utils",
+)
+"""Loggers that repeat, with a Java stack trace, the errors that callers get as exceptions."""
+_QUIET: Final = ("off", "error", "warn")
+_starting = Lock()
+
+
+def session(*, log_level: str = "error", **conf: object) -> SparkSession:
+    """The session of this process: the active one if there is one, else a new one with these settings.
+
+    ``conf`` are Spark's own settings, e.g. ``session(**{"spark.master": "local[2]"})``. On a session that runs already,
+    settings that can change are changed; one that cannot is an error, never ignored.
+    """
+    asked = {name: _text(value) for name, value in conf.items()}
+    with _starting:
+        found = active()
+        if found is None:
+            return _start(asked, log_level)
+    _adapt(found, asked)
+    return found
+
+
+def active() -> SparkSession | None:
+    """The session that runs in this process, or None."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415  # half a second that only Spark's users pay
+
+    found = SparkSession.getActiveSession()
+    if found is not None:
+        return found
+    default: SparkSession | None = getattr(SparkSession, "_instantiatedSession", None)
+    return default if default is not None and default.sparkContext._jsc is not None else None
+
+
+@contextmanager
+def meaning(spark: SparkSession) -> Iterator[None]:
+    """While plans are built, the settings that decide what an expression means; Spark fixes them then and there."""
+    before = {name: spark.conf.get(name) for name in MEANING}
+    changed = {name: value for name, value in MEANING.items() if before[name] != value}
+    for name, value in changed.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in changed:
+            spark.conf.set(name, before[name] or "")
+
+
+def _start(asked: Mapping[str, str], log_level: str) -> SparkSession:
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers are whatever python is on PATH
+    java = str(java_home())
+    builder = SparkSession.builder
+    for name, value in _settings(asked, log_level).items():
+        builder = builder.config(name, value)
+    try:
+        with _environment(JAVA_HOME=java):
+            spark = builder.getOrCreate()
+    except Exception as error:
+        what = str(error).strip().splitlines()
+        raise InfrastructureError(
+            f"Spark did not start: {what[0] if what else type(error).__name__}",
+            at=f"JAVA_HOME={java}, Python {sys.executable}",
+            fix='look at its log with session(log_level="info")',
+        ) from error
+    if log_level in _QUIET:
+        logging.getLogger("DataFrameQueryContextLogger").disabled = True  # says again what is raised
+    atexit.register(_stop, spark)
+    return spark
+
+
+@contextmanager
+def _environment(**changes: str) -> Iterator[None]:
+    """For a while, other environment variables."""
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _settings(asked: Mapping[str, str], log_level: str) -> dict[str, str]:
+    found = {**DEFAULTS, **MEANING, **asked}
+    if found["spark.master"].startswith("local"):
+        cores = str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2)
+        found = {**LOOPBACK, "spark.sql.shuffle.partitions": cores, **found}
+    options = [
+        f"-Dlog4j2.configurationFile={_log_file(log_level).as_uri()}",
+        found.get(JAVA_OPTIONS, ""),
+    ]
+    return {**found, JAVA_OPTIONS: " ".join(filter(None, options))}
+
+
+def _log_file(level: str) -> Path:
+    """Spark's log settings: to standard error, from this level on."""
+    silent = level in _QUIET
+    quiet = "".join(
+        f"logger.n{n}.name = {name}\nlogger.n{n}.level = off\n" for n, name in enumerate(_NOISY if silent else ())
+    )
+    handle, name = tempfile.mkstemp(prefix="streamproof-log4j2-", suffix=".properties")
+    with os.fdopen(handle, "w") as file:
+        file.write(
+            f"rootLogger.level = {level}\n"
+            f"logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer\nlogger.gateway.level = {level}\n"
+            "rootLogger.appenderRef.console.ref = console\n"
+            "appender.console.type = Console\n"
+            "appender.console.name = console\n"
+            "appender.console.target = SYSTEM_ERR\n"
+            "appender.console.layout.type = PatternLayout\n"
+            "appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n\n" + quiet
+        )
+    atexit.register(Path(name).unlink, missing_ok=True)
+    return Path(name)
+
+
+def _adapt(spark: SparkSession, asked: Mapping[str, str]) -> None:
+    for name, value in asked.items():
+        if spark.conf.get(name, None) == value:
+            continue
+        if not spark.conf.isModifiable(name):
+            raise InfrastructureError(f"Spark runs already, and {name} cannot change to {value}", fix=_ADVICE)
+        spark.conf.set(name, value)
+
+
+def _stop(spark: SparkSession) -> None:
+    if spark.sparkContext._jsc is not None:  # else the user stopped it
+        spark.stop()
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

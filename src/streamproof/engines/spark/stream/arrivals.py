@@ -1,0 +1,111 @@
+"""What needs the order of arrival, in a bucket: advance_time, and the rules that look at an event's whole life.
+
+advance_time makes the CTIs of sources that have none. The rules are needed where events that break one are let go: what
+changes such an event later must be let go too, so its id is remembered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from streamproof.engines.local.snapshot import read_table, table_bytes
+from streamproof.engines.spark.stream.doors import Door
+from streamproof.engines.spark.stream.lateness import LateRows
+from streamproof.events.advance import Advance
+from streamproof.events.notation import write_json
+from streamproof.events.stream import PhysicalStream
+from streamproof.events.validate import Validator
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed, walk
+
+
+def advanced_sources(typed: Typed) -> dict[str, nodes.AdvanceTime]:
+    """The sources with an advance_time above them."""
+    found: dict[str, nodes.AdvanceTime] = {}
+    for part in walk(typed):
+        if isinstance(part.node, nodes.AdvanceTime):
+            source = part.inputs[0].node
+            assert isinstance(source, nodes.Source), "advance_time stands directly above a source"
+            found[source.name] = part.node
+    return found
+
+
+class Arrivals:
+    """The events of one source in order of arrival. What it remembers goes on from micro-batch to micro-batch."""
+
+    def __init__(self, door: Door, advance: nodes.AdvanceTime | None) -> None:
+        self.door = door
+        self._advance = None if advance is None else _made(advance, keep=door.policy == "dead_letter")
+        lenient = door.policy != "fail" and door.form == "physical"
+        self._validator = Validator(policy=door.policy) if lenient and advance is None else None
+
+    def take(self, events: PhysicalStream) -> tuple[PhysicalStream, LateRows]:
+        """The events that get through, with CTIs among them, and what did not."""
+        nothing = self.door.schema.arrow_rows.empty_table()
+        if self._advance is not None:
+            through, dropped, lost = self._advanced(self._advance, events)
+            return through, LateRows(nothing, dropped, _letters(self.door, "late for advance_time", lost))
+        assert self._validator is not None, "events are kept for a reason"
+        before = sum(self._validator.counts.values())
+        through = self._validator.check(events)
+        dropped = sum(self._validator.counts.values()) - before
+        lost = [self._validator.dead_letters] if dropped and self.door.policy == "dead_letter" else []
+        letters = _letters(self.door, "it breaks a rule of the stream", lost)
+        if lost:
+            self._forget_letters()
+        return through, LateRows(nothing, dropped, letters)
+
+    def _advanced(self, advance: Advance, events: PhysicalStream) -> tuple[PhysicalStream, int, list[PhysicalStream]]:
+        before = advance.dropped
+        inserts = self.door.form == "inserts"
+        through = advance.apply(_with_ids(events, advance) if inserts else events)
+        if inserts:  # nobody will ever speak of these again
+            advance.restore({**advance.snapshot(), "delivered": {}})
+        return through, advance.dropped - before, advance.take_dropped()
+
+    def _forget_letters(self) -> None:
+        """A validator that goes on, without the letters that were handed over."""
+        assert self._validator is not None
+        state, remembered = self._validator.snapshot(), self._validator.remembered
+        self._validator = Validator(policy=self.door.policy)
+        self._validator.restore(state, remembered)
+
+    def snapshot(self) -> tuple[dict[str, Any], bytes]:
+        """Plain data, and a table of the events that may still change."""
+        if self._advance is not None:
+            return self._advance.snapshot(), b""
+        assert self._validator is not None
+        remembered = self._validator.remembered
+        return self._validator.snapshot(), b"" if remembered is None else table_bytes(remembered.rows)
+
+    def restore(self, state: dict[str, Any], remembered: bytes) -> None:
+        if self._advance is not None:
+            self._advance.restore(state)
+        if self._validator is not None:
+            rows = PhysicalStream(self.door.schema, read_table(remembered)) if remembered else None
+            self._validator.restore(state, rows)
+
+
+def _made(node: nodes.AdvanceTime, *, keep: bool) -> Advance:
+    every, delay = node.every_duration, node.delay
+    assert every is None or isinstance(every, int), "a checked plan counts in ticks"
+    assert isinstance(delay, int), "a checked plan counts in ticks"
+    return Advance(every=node.every, every_duration=every, delay=delay, late=node.late, keep_dropped=keep)
+
+
+def _with_ids(events: PhysicalStream, advance: Advance) -> PhysicalStream:
+    """Events without an id get one, by their place in the order of arrival."""
+    first = int(str(advance.snapshot()["seen"]))
+    ids = pa.array([f"#{number}" for number in range(first, first + len(events))], pa.string())
+    return PhysicalStream(events.schema, events.rows.set_column(1, events.rows.schema.field(1), ids))
+
+
+def _letters(door: Door, why: str, lost: list[PhysicalStream]) -> bytes | None:
+    lines = [
+        write_json({"source": door.name, "why": why, "event": event}) + "\n"
+        for stream in lost
+        for event in stream.to_dicts()
+    ]
+    return "".join(lines).encode() or None

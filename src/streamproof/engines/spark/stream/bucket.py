@@ -1,0 +1,175 @@
+"""One bucket of a query: the kernels for its share of the rows, and all that must outlive a micro-batch."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Final
+
+import pyarrow as pa
+
+from streamproof.engines.local import snapshot
+from streamproof.engines.local.graph import Graph
+from streamproof.engines.spark.stream.arrivals import Arrivals, advanced_sources
+from streamproof.engines.spark.stream.doors import Door
+from streamproof.engines.spark.stream.lateness import LateRows
+from streamproof.engines.spark.stream.ship import Stage
+from streamproof.engines.spark.stream.wire import Part, from_blobs, to_blob
+from streamproof.errors import InputError
+from streamproof.events.batch import Batch
+from streamproof.events.encode import Encoder
+from streamproof.events.order import ints
+from streamproof.events.physical import to_batches
+from streamproof.events.stream import PhysicalStream
+from streamproof.events.time import BEGINNING
+from streamproof.kernels.base import Context
+from streamproof.kernels.cells import Layout
+from streamproof.kernels.delta import Delta, concat, consolidate
+
+VERSION: Final = 1
+
+
+@dataclass(slots=True)
+class Answer:
+    """What a bucket says to a micro-batch."""
+
+    cti: int
+    input_cti: int
+    latest: int
+    events: int
+    outputs: int
+    corrections: int
+    dropped: int
+    live: int
+    micros: int
+    dead: bytes | None
+    rows: bytes | None
+
+
+class Bucket:
+    """The kernels of a query, and how far its inputs and its output have come.
+
+    Law: how rows are spread over micro-batches does not change what the answers add up to.
+    """
+
+    def __init__(self, stage: Stage, number: int) -> None:
+        self.stage = stage
+        context = Context(stage.registry, limits=stage.limits, emission=stage.emission, horizon=stage.horizon)
+        self.graph = Graph(stage.typed, context)
+        self.frontiers = {door.name: BEGINNING for door in stage.doors}
+        self.cti = BEGINNING
+        self.latest = BEGINNING
+        advances = advanced_sources(stage.typed)
+        self.arrivals = {d.name: Arrivals(d, advances.get(d.name)) for d in stage.doors if d.keeps_events}
+        self.encoder = Encoder(stage.typed.schema, prefix=f"{number}.") if stage.emit == "events" else None
+        self._layout = Layout.of(stage.typed.schema)
+
+    def answer(self, parts: list[Part]) -> Answer:
+        """Take in what a micro-batch has for this bucket."""
+        started = perf_counter()
+        dropped, dead = sum(part.dropped for part in parts), [part.dead for part in parts if part.dead]
+        deltas = []
+        by_source: defaultdict[int, list[Part]] = defaultdict(list)
+        for part in sorted(parts, key=lambda part: (part.source, part.order)):
+            by_source[part.source].append(part)
+        for source, own in by_source.items():
+            door = self.stage.doors[source]
+            batch, late = self._incoming(door, own)
+            dropped += late.count
+            dead += [late.letters] if late.letters else []
+            if door.name in self.graph.sources:  # else nothing of it is read in the end
+                deltas.append(self.graph.push(door.name, Delta.from_batch(batch)))
+        output = self._consolidated(deltas)
+        self.cti = max([self.cti, *(delta.frontier for delta in deltas)])
+        corrections = int((output.w < 0).sum()) if len(output) else 0
+        rows = self._rows(output)
+        return Answer(
+            cti=self.cti,
+            input_cti=min(self.frontiers.values(), default=BEGINNING),
+            latest=self.latest,
+            events=sum(part.events for part in parts),
+            outputs=len(output),
+            corrections=corrections,
+            dropped=dropped,
+            live=self.graph.live_rows(),
+            micros=int((perf_counter() - started) * 1e6),
+            dead=b"".join(dead) or None,
+            rows=rows,
+        )
+
+    def _incoming(self, door: Door, parts: list[Part]) -> tuple[Batch, LateRows]:
+        """The rows of one source with the CTI that they lead to, and what came too late."""
+        table = from_blobs([part.rows for part in parts if part.rows is not None], door.arrow)
+        cti = max(part.cti for part in parts)
+        if door.keeps_events:
+            events, late = self.arrivals[door.name].take(PhysicalStream(door.schema, table))
+            batches = list(to_batches(events))
+            table = pa.concat_tables([batch.rows for batch in batches] or [door.schema.arrow_rows.empty_table()])
+            cti = max([cti, *(batch.frontier for batch in batches)])
+        else:
+            late = LateRows.of(door, table, self.frontiers[door.name])
+            table = late.kept
+        starts = ints(table["le"])
+        self.latest = max(self.latest, int(starts.max(initial=BEGINNING)))
+        self.frontiers[door.name] = max(self.frontiers[door.name], cti)
+        return Batch(door.schema, table, self.frontiers[door.name]), late
+
+    def _consolidated(self, deltas: list[Delta]) -> Delta:
+        schema = self.stage.typed.schema
+        if len(deltas) < 2:
+            return deltas[0] if deltas else Delta.empty(schema)
+        both = concat(deltas, frontier=max(delta.frontier for delta in deltas))
+        return consolidate(both, self._layout, self.graph.context.strings)
+
+    def _rows(self, output: Delta) -> bytes | None:
+        schema = self.stage.typed.schema
+        if self.encoder is None:
+            return to_blob(output.to_batch(schema).rows) if len(output) else None
+        events = self.encoder.encode(output.at(self.cti).to_batch(schema))
+        events = events.filter(events.kinds != 2)  # the bucket's CTI is not yet the stream's
+        return to_blob(events.rows) if len(events) else None
+
+    def save(self) -> list[bytes]:
+        """The whole state: a head in JSON, the kernels in Arrow, and what encoder and sources remember."""
+        encoded, live = ({}, None) if self.encoder is None else self.encoder.snapshot()
+        arrivals = {name: part.snapshot() for name, part in self.arrivals.items()}
+        head = {
+            "version": VERSION,
+            "frontiers": self.frontiers,
+            "cti": self.cti,
+            "latest": self.latest,
+            "encoder": encoded,
+            "arrivals": {name: state for name, (state, _) in arrivals.items()},
+        }
+        remembered = b"" if live is None else snapshot.table_bytes(live)
+        return [
+            json.dumps(head).encode(),
+            snapshot.save(self.graph),
+            remembered,
+            *(rows for _, rows in arrivals.values()),
+        ]
+
+    def restore(self, parts: list[bytes]) -> None:
+        """Go on from a state: the inverse of `save`."""
+        head: dict[str, Any] = json.loads(parts[0])
+        if head.get("version") != VERSION:
+            raise InputError(
+                f"the state in the checkpoint has version {head.get('version')}, this program reads {VERSION}",
+                fix="start with a new checkpoint, or with the version of streamproof that wrote this one",
+            )
+        self.frontiers, self.cti, self.latest = head["frontiers"], head["cti"], head["latest"]
+        snapshot.restore(self.graph, parts[1])
+        if self.encoder is not None:
+            self.encoder.restore(head["encoder"], snapshot.read_table(parts[2]))
+        for (name, part), rows in zip(self.arrivals.items(), parts[3:], strict=True):
+            part.restore(head["arrivals"][name], rows)
+
+
+def bucket_from(stage: Stage, number: int, state: list[bytes] | None) -> Bucket:
+    """A bucket as it was when its state was saved, or one that has seen nothing."""
+    bucket = Bucket(stage, number)
+    if state is not None:
+        bucket.restore(state)
+    return bucket

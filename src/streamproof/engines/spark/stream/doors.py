@@ -1,0 +1,264 @@
+"""The way of a source's rows from Spark into the buckets: checked, signed, and packed into blobs before the shuffle.
+
+It runs once per Arrow batch on the workers, columnar, and knows no kernel, so that its workers start fast.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from streamproof.engines.spark.stream.failures import WorkerError
+from streamproof.engines.spark.stream.wire import PACKED, to_blob
+from streamproof.errors import InputError
+from streamproof.events.notation import write_value
+from streamproof.events.order import Flags, Ints, ints
+from streamproof.events.schema import Schema
+from streamproof.events.stream import CTI, INSERT, RETRACT, PhysicalStream
+from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.events.validate import Policy
+
+Form: TypeAlias = Literal["inserts", "signed", "physical"]
+CONTROL: Final[dict[Form, tuple[str, ...]]] = {
+    "inserts": ("le", "re"),
+    "signed": ("le", "re", "w"),
+    "physical": ("kind", "id", "le", "re", "re_new"),
+}
+"""The columns before the payload, as they come from Spark; a bucket column stands before them."""
+MOST_ROWS: Final = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """How the rows of one source come in."""
+
+    name: str
+    number: int
+    schema: Schema
+    form: Form
+    buckets: int = 1
+    keeps_events: bool = False  # they stay events, in order of arrival, because something in the bucket needs that
+    policy: Policy = "fail"
+    query: int = 0
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The columns of the blobs."""
+        return PhysicalStream.arrow_schema(self.schema) if self.keeps_events else self.schema.arrow_rows
+
+
+def packing(door: Door) -> Any:
+    """The function for ``mapInArrow``."""
+    return partial(_pack, door)
+
+
+def _pack(door: Door, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from pyspark import TaskContext  # noqa: PLC0415  # on workers only
+
+    context = TaskContext.get()
+    order = (context.partitionId() if context else 0) << 32
+    for number, table in enumerate(_gathered(batches)):
+        yield pack(door, table, order + number)
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Batches put together, so that blobs are few."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= MOST_ROWS:
+            yield pa.Table.from_batches(waiting)
+            waiting, rows = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def pack(door: Door, table: pa.Table, order: int) -> pa.RecordBatch:
+    """The blobs of some rows, one per bucket that gets any; a CTI goes to every bucket."""
+    incoming = _Incoming(door, table)
+    rows, buckets = incoming.kept()
+    parts = list(_by_bucket(rows, buckets, door.buckets))
+    cti = incoming.cti
+    if cti > BEGINNING or incoming.dropped:
+        reached = {bucket for bucket, _ in parts}
+        parts += [(bucket, None) for bucket in range(door.buckets) if bucket not in reached]
+    count = len(parts)
+    first = np.arange(count) == 0  # what concerns the whole batch is told once
+    columns = [
+        pa.array([door.query] * count, pa.int32()),
+        pa.array([bucket for bucket, _ in parts], pa.int32()),
+        pa.array([door.number] * count, pa.int32()),
+        pa.array([order] * count, pa.int64()),
+        pa.array([cti] * count, pa.int64()),
+        pa.array(np.where(first, incoming.events, 0), pa.int64()),
+        pa.array(np.where(first, incoming.dropped, 0), pa.int64()),
+        pa.array([incoming.dead if is_first else None for is_first in first], pa.binary()),
+        pa.array([None if part is None else to_blob(part) for _, part in parts], pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=PACKED)
+
+
+def _by_bucket(rows: pa.Table, buckets: Ints | None, count: int) -> Iterator[tuple[int, pa.Table | None]]:
+    if not rows.num_rows:
+        return
+    if buckets is None or count == 1:
+        yield 0, rows
+        return
+    small = buckets.astype(np.int16)
+    order = np.argsort(small, kind="stable")
+    rows = rows.combine_chunks().take(pa.array(order))
+    edges = np.searchsorted(small[order], np.arange(count + 1))
+    for bucket in np.flatnonzero(np.diff(edges)).tolist():
+        yield bucket, rows.slice(edges[bucket], edges[bucket + 1] - edges[bucket])
+
+
+class _Incoming:
+    """The rows of one Arrow batch, taken apart."""
+
+    def __init__(self, door: Door, table: pa.Table) -> None:
+        self.door, self.table = door, table
+        named = ("bucket", *CONTROL[door.form])
+        self.column = {name: table.column(n) for n, name in enumerate(named)}
+        self.payload = [
+            _typed(table.column(len(named) + n), kind.arrow, table.num_rows) for n, (_, kind) in enumerate(door.schema)
+        ]
+        rows = table.num_rows
+        given = self.column.get("kind")
+        self.kind = np.zeros(rows, np.int8) if given is None else ints(given).astype(np.int8)
+        self.le, self.re = ints(self.column["le"]), ints(self.column["re"])
+        self.dropped = 0
+        self.dead: bytes | None = None
+        is_cti = self.kind == CTI
+        self.cti = int(self.le[is_cti].max(initial=BEGINNING))
+        self.events = int(rows - is_cti.sum())
+        self.good: Flags = np.ones(rows, np.bool_)
+        self._check()
+
+    def _check(self) -> None:
+        """The rules that look at one row."""
+        event, retract = self.kind != CTI, self.kind == RETRACT
+        faults: list[tuple[Flags, str, Any]] = [
+            (_absent(self.column["le"]), "its time is missing", "bad_input"),
+            (_absent(self.column["re"]) & event, "its end is missing", "bad_input"),
+            (_outside(self.le) | (_outside(self.re) & event), "its time lies outside ±2^62 ticks", "overflow"),
+        ]
+        if "re_new" in self.column:
+            faults.append((_absent(self.column["re_new"]) & retract, "its new end is missing", "bad_input"))
+        inserts = (self.kind == INSERT) & event
+        faults.append((inserts & (self.re <= self.le), "its lifetime is empty", "empty_lifetime"))
+        for bad, why, name in faults:
+            if (bad & self.good).any():
+                self._refuse(bad & self.good, why, name)
+
+    def _refuse(self, bad: Flags, why: str, name: Any) -> None:
+        if self.door.policy == "fail":
+            at = f"source {self.door.name}, {self._shown(int(np.argmax(bad)))}"
+            fix = 'mend the data, or let such events go: on_error="drop" or "dead_letter"'
+            raise WorkerError(InputError(f"an event is refused: {why}", at=at, fix=fix, name=name))
+        self.good &= ~bad
+        self.dropped += int(bad.sum())
+        if self.door.policy == "dead_letter":
+            lines = [
+                json.dumps({"source": self.door.name, "why": why, "event": self._row(n)})
+                for n in np.flatnonzero(bad).tolist()
+            ]
+            self.dead = (self.dead or b"") + "".join(line + "\n" for line in lines).encode()
+
+    def _row(self, index: int) -> dict[str, object]:
+        control = {name: self.column[name][index].as_py() for name in CONTROL[self.door.form]}
+        values = zip(self.door.schema.names, self.payload, strict=True)
+        return {**control, "payload": {name: _plain(column[index].as_py()) for name, column in values}}
+
+    def _shown(self, index: int) -> str:
+        return f"row {json.dumps(self._row(index))}"
+
+    def kept(self) -> tuple[pa.Table, Ints | None]:
+        """The rows for the buckets, and the bucket of each."""
+        if self.door.keeps_events:
+            rows, source = self._events()
+        elif self.door.form == "physical":
+            rows, source = self._signed()
+        else:
+            rows, source = self._plain()
+        if self.door.buckets == 1:
+            return rows, None
+        buckets = ints(self.column["bucket"])
+        buckets = buckets if source is None else buckets[source]
+        return _ctis_everywhere(rows, buckets, self.door.buckets) if self.door.keeps_events else (rows, buckets)
+
+    def _plain(self) -> tuple[pa.Table, Ints | None]:
+        count = self.table.num_rows
+        w = self.column.get("w")
+        weights = pa.array(np.ones(count, np.int64)) if w is None else w.cast(pa.int64())
+        rows = pa.Table.from_arrays(
+            [pa.array(self.le), pa.array(self.re), weights, *self.payload], schema=self.door.schema.arrow_rows
+        )
+        if self.good.all():
+            return rows, None
+        return rows.filter(pa.array(self.good)), np.flatnonzero(self.good)
+
+    def _signed(self) -> tuple[pa.Table, Ints]:
+        """An insert is one row, a retraction the row that was and, unless it is gone, the one that is."""
+        new = ints(self.column["re_new"])
+        retract = (self.kind == RETRACT) & self.good
+        minus = np.flatnonzero(retract)
+        after = np.where(retract, new, self.re)
+        plus = np.flatnonzero(((self.kind == INSERT) & self.good) | (retract & (after > self.le)))
+        source = np.concatenate([minus, plus])
+        ends = np.concatenate([self.re[minus], after[plus]])
+        weights = np.concatenate([np.full(len(minus), -1), np.ones(len(plus), np.int64)])
+        taken = pa.array(source)
+        columns = [pa.array(self.le[source]), pa.array(ends), pa.array(weights), *(c.take(taken) for c in self.payload)]
+        return pa.Table.from_arrays(columns, schema=self.door.schema.arrow_rows), source
+
+    def _events(self) -> tuple[pa.Table, Ints | None]:
+        count = self.table.num_rows
+        is_cti = self.kind == CTI
+        ids = self.column["id"].cast(pa.string()) if "id" in self.column else pa.nulls(count, pa.string())
+        new = self.column["re_new"].cast(pa.int64()) if "re_new" in self.column else pa.nulls(count, pa.int64())
+        control = [pa.array(self.kind), ids, pa.array(self.le), pa.array(self.re, mask=is_cti), new]
+        schema = PhysicalStream.arrow_schema(self.door.schema)
+        rows = pa.Table.from_arrays([*control, *self.payload], schema=schema)
+        return (rows, None) if self.good.all() else (rows.filter(pa.array(self.good)), np.flatnonzero(self.good))
+
+
+def _ctis_everywhere(rows: pa.Table, buckets: Ints, count: int) -> tuple[pa.Table, Ints]:
+    """Events with each CTI once for every bucket, in its place in the order of arrival."""
+    is_cti = ints(rows["kind"]) == CTI
+    events, ctis = np.flatnonzero(~is_cti), np.flatnonzero(is_cti)
+    source = np.concatenate([events, np.repeat(ctis, count)])
+    spread = np.concatenate([buckets[events], np.tile(np.arange(count), len(ctis))])
+    order = np.argsort(source, kind="stable")
+    return rows.take(pa.array(source[order])), spread[order]
+
+
+def _typed(column: pa.ChunkedArray, kind: pa.DataType, rows: int) -> pa.ChunkedArray:
+    if pa.types.is_null(kind):
+        return pa.chunked_array([pa.nulls(rows)])
+    return column if column.type == kind else column.cast(kind)
+
+
+def _absent(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    if not column.null_count:
+        return np.zeros(len(column), np.bool_)
+    absent: npt.NDArray[np.bool_] = column.is_null().to_numpy()
+    return absent
+
+
+def _outside(times: Ints) -> Flags:
+    outside: Flags = (times < BEGINNING) | (times > FOREVER)
+    return outside
+
+
+def _plain(value: object) -> object:
+    value = write_value(value)
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

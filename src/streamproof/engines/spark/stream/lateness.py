@@ -1,0 +1,87 @@
+"""What came too late: rows that would change history before the CTI that an earlier micro-batch brought.
+
+The order inside a micro-batch does not count, so rows are held against the CTI that held when it began. For a source of
+inserts alone that is their start. Where rows are also taken back, a change of an end shows as a −row and a +row of
+equal start and payload, and only the ends must lie at or after the CTI.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from streamproof.engines.spark.stream.doors import Door, _plain
+from streamproof.errors import InputError
+from streamproof.events.notation import show_payload
+from streamproof.events.order import Flags, Ints, group_numbers, int_piece, ints, pack, pieces_of, sort_rows
+from streamproof.events.time import BEGINNING, show_tick
+
+
+@dataclass(frozen=True, slots=True)
+class LateRows:
+    """The rows in time, and what is known of the others."""
+
+    kept: pa.Table
+    count: int = 0
+    letters: bytes | None = None
+
+    @staticmethod
+    def of(door: Door, table: pa.Table, cti: int) -> LateRows:
+        """Split signed rows by the CTI that held before them; late ones are an error, or let go and counted."""
+        if cti == BEGINNING or not table.num_rows:
+            return LateRows(table)
+        late = _late(door, table, cti)
+        if not late.any():
+            return LateRows(table)
+        if door.policy == "fail":
+            raise _error(door, table, int(np.argmax(late)), cti)
+        gone = table.filter(pa.array(late))
+        letters = _letters(door, gone, cti) if door.policy == "dead_letter" else None
+        return LateRows(table.filter(pa.array(~late)), int(late.sum()), letters)
+
+
+def _late(door: Door, table: pa.Table, cti: int) -> Flags:
+    early: Flags = ints(table["le"]) < cti
+    if door.form == "inserts" or not early.any():
+        return early
+    places = np.flatnonzero(early)
+    rows = table.take(pa.array(places))
+    groups = _alike(rows)
+    moved = np.zeros(groups.max() + 1, np.int64)
+    np.add.at(moved, groups, ints(rows["w"]))
+    ends = np.full(len(moved), np.iinfo(np.int64).max)
+    np.minimum.at(ends, groups, ints(rows["re"]))
+    legal = (moved == 0) & (ends >= cti)
+    early[places] = ~legal[groups]
+    return early
+
+
+def _alike(rows: pa.Table) -> Ints:
+    """A number per row: equal where start and payload are."""
+    payload = pieces_of(rows.select(range(3, rows.num_columns)))
+    return group_numbers(*sort_rows(pack([int_piece(ints(rows["le"])), *payload]), rows.num_rows))
+
+
+def _error(door: Door, table: pa.Table, index: int, cti: int) -> InputError:
+    row = table.slice(index, 1).to_pylist()[0]
+    le, re, w = (row.pop(name) for name in ("le", "re", "w"))
+    sign = "+" if w > 0 else "−"
+    return InputError(
+        f"a change from {show_tick(le)} on, but an earlier CTI promised no change before {show_tick(cti)}",
+        at=f"source {door.name}, {sign}[{show_tick(le)}, {show_tick(re)}) {show_payload(row)}",
+        fix='send the event before its CTI, delay CTIs (advance_time), or let it go: on_error="drop" or "dead_letter"',
+        name="cti_violation",
+    )
+
+
+def _letters(door: Door, rows: pa.Table, cti: int) -> bytes:
+    lines = []
+    for row in rows.to_pylist():
+        event = {"le": row.pop("le"), "re": row.pop("re"), "w": row.pop("w")}
+        payload = {name: _plain(value) for name, value in row.items()}
+        why = f"late: the CTI is {show_tick(cti)}"
+        lines.append(json.dumps({"source": door.name, "why": why, "event": {**event, "payload": payload}}) + "\n")
+    return "".join(lines).encode()

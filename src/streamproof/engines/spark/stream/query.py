@@ -1,0 +1,230 @@
+"""A plan as one streaming query: sources packed, one stateful stage that hosts the kernels, answers unpacked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from streamproof.engines.base import Settings, prepare
+from streamproof.engines.spark.metrics import observed
+from streamproof.engines.spark.session import meaning
+from streamproof.engines.spark.sinks import Output, Sink
+from streamproof.engines.spark.sources import Layout, SparkSource, layouts_of, quoted, spark_type
+from streamproof.engines.spark.stream import checkpoint as checkpoints
+from streamproof.engines.spark.stream.arrivals import advanced_sources
+from streamproof.engines.spark.stream.doors import Door, packing
+from streamproof.engines.spark.stream.host import STATE_DDL, hosting
+from streamproof.engines.spark.stream.keys import bucket_count, split_by
+from streamproof.engines.spark.stream.running import Running, Watcher, start
+from streamproof.engines.spark.stream.ship import Shipment, Stage
+from streamproof.engines.spark.stream.wire import ANSWER_DDL, PACKED_DDL, Emit, answer_schema, from_blobs
+from streamproof.errors import InputError, did_you_mean
+from streamproof.events.schema import Schema, type_of_arrow
+from streamproof.events.validate import Policy
+from streamproof.kernels.base import Emission
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed, walk
+from streamproof.plan.nodes import Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PACKED_KEY: Final = ("query", "bucket")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a streaming run may be told."""
+
+    buckets: int | None = None  # None: as many as the session has shuffle partitions
+    emission: Emission = "speculative"
+    on_error: Policy = "fail"
+    keep_in_memory: bool = True  # workers keep the buckets they served last; results do not depend on it
+
+
+class StreamQuery:
+    """A plan over streaming tables. `frame` is its output as a streaming table; `start` runs it into a sink."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        typed: Typed,
+        sources: Mapping[str, SparkSource],
+        settings: Settings,
+        options: Options,
+        *,
+        checkpoint: Path | None = None,
+    ) -> None:
+        self.spark, self.typed, self.options = spark, typed, options
+        self.checkpoint = checkpoint
+        self.splitting = None if advanced_sources(typed) else split_by(typed)
+        self.buckets = bucket_count(self.splitting, self._wanted())
+        self._sources = sources
+        self.doors = tuple(self._door(n, source) for n, source in enumerate(sources.values()))
+        self._settings = settings
+
+    def _wanted(self) -> int:
+        if self.options.buckets is not None:
+            if not 1 <= self.options.buckets <= 32767:
+                raise InputError(
+                    f"buckets must be 1 to 32767, got {self.options.buckets}", fix="a few per core are enough"
+                )
+            return self.options.buckets
+        known = checkpoints.recorded(self.checkpoint) if self.checkpoint is not None else None
+        return known.buckets if known is not None else int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+
+    def _door(self, number: int, source: SparkSource) -> Door:
+        schema = self._schema(source)
+        advanced = source.name in advanced_sources(self.typed)
+        lenient = self.options.on_error != "fail" and source.form == "physical"
+        if source.form == "signed" and (advanced or self.options.on_error != "fail"):
+            raise InputError(
+                "a source of signed rows has no ids, so events that come late cannot be followed",
+                at=f"source {source.name}",
+                fix='give it as inserts and retractions with ids, or with on_error="fail" and CTIs',
+            )
+        return Door(source.name, number, schema, source.form, self.buckets, advanced or lenient, self.options.on_error)
+
+    def _schema(self, source: SparkSource) -> Schema:
+        """What the plan reads of a source: columns that nobody reads do not travel."""
+        for part in walk(self.typed):
+            if isinstance(part.node, nodes.Source) and part.node.name == source.name:
+                return part.schema
+        return source.schema
+
+    def stage(self, emit: Emit) -> Stage:
+        """What the buckets get to know."""
+        settings = self._settings
+        return Stage(
+            self.typed, self.doors, settings.registry, settings.limits, self.options.emission, settings.horizon, emit
+        )
+
+    def answers(self, emit: Emit) -> DataFrame:
+        """The answers of the buckets, in blobs."""
+        with meaning(self.spark):
+            return hosted(self._packed(), Shipment.of([self.stage(emit)]), keep=self.options.keep_in_memory)
+
+    def _packed(self) -> DataFrame:
+        packed = [
+            source.normal(door.schema, split=self._split(door), buckets=self.buckets).mapInArrow(
+                packing(door), PACKED_DDL
+            )
+            for door, source in zip(self.doors, self._sources.values(), strict=True)
+        ]
+        return reduce(lambda one, other: one.union(other), packed)
+
+    def _split(self, door: Door) -> Sequence[str]:
+        return () if self.splitting is None else self.splitting.get(door.name, ())
+
+    def frame(self, emit: Emit = "events") -> DataFrame:
+        """The output as a streaming table: physical events or signed rows, and the bucket each comes from.
+
+        Each bucket has CTIs of its own; the stream's is the least of them.
+        """
+        schema = self.typed.schema
+        return observed(self.answers(emit)).mapInArrow(partial(_unpack, schema, emit), frame_ddl(schema, emit))
+
+    def start(
+        self,
+        sink: Sink,
+        *,
+        trigger: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        watcher: Watcher | None = None,
+    ) -> Running:
+        """Run into a sink, from where the checkpoint left off. ``trigger`` is Spark's, e.g. {"availableNow": True}."""
+        claim = self.claim(sink.emit)
+        return start(
+            self.spark,
+            self.answers(sink.emit),
+            sink,
+            Output(self.typed.schema, self.buckets, claim.run),
+            checkpoint=str(self.checkpoint),
+            trigger=dict(trigger or {"processingTime": "0 seconds"}),
+            name=name,
+            partitions=self.buckets,
+            watcher=watcher,
+        )
+
+    def claim(self, emit: Emit) -> checkpoints.Claim:
+        """The claim on the checkpoint: made at the first start, checked at each further one."""
+        if self.checkpoint is None:
+            raise InputError("a streaming run needs a checkpoint", fix='say checkpoint="folder"')
+        wanted = checkpoints.Claim(
+            checkpoints.digest_of(self.typed), self.buckets, emit, tuple(door.name for door in self.doors)
+        )
+        return checkpoints.claim(self.checkpoint, wanted)
+
+
+def hosted(packed: DataFrame, shipment: Shipment, *, keep: bool = True) -> DataFrame:
+    """The one stateful stage: every bucket of every query in the shipment."""
+    return packed.groupBy(*PACKED_KEY).applyInPandasWithState(
+        hosting(shipment, keep=keep), ANSWER_DDL, STATE_DDL, "append", "NoTimeout"
+    )
+
+
+def frame_ddl(schema: Schema, emit: Emit) -> str:
+    """The columns of the output table, for Spark."""
+    columns = [(field.name, _ddl(field.type)) for field in answer_schema(schema, emit)]
+    return ", ".join(f"{quoted(name)} {kind}" for name, kind in [*columns, ("bucket", "int")])
+
+
+def _ddl(kind: pa.DataType) -> str:
+    return "tinyint" if kind == pa.int8() else spark_type(type_of_arrow(kind))
+
+
+def _unpack(schema: Schema, emit: Emit, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Answers as rows, for ``mapInArrow``."""
+    from streamproof.events.encode import cti as one_cti  # noqa: PLC0415  # workers that unpack know no more
+
+    fields = answer_schema(schema, emit)
+    for batch in batches:
+        for bucket, cti, blob in zip(*(batch[n].to_pylist() for n in ("bucket", "cti", "rows")), strict=True):
+            tables = [from_blobs([blob], fields)] if blob is not None else []
+            if emit == "events":
+                tables.append(one_cti(schema, cti).rows)
+            for part in pa.concat_tables(tables).combine_chunks().to_batches() if tables else ():
+                columns = [_for_spark(column) for column in part.columns]
+                columns.append(pa.array([bucket] * part.num_rows, pa.int32()))
+                yield pa.RecordBatch.from_arrays(columns, names=[*fields.names, "bucket"])
+
+
+def _for_spark(column: pa.Array) -> pa.Array:
+    return pa.nulls(len(column), pa.string()) if pa.types.is_null(column.type) else column
+
+
+def open_sources(
+    frames: Mapping[str, Any], time: Layout | Mapping[str, Layout] | None, wanted: Sequence[str]
+) -> dict[str, SparkSource]:
+    """The tables of the plan's sources; one that is missing or too many is an error."""
+    for name in frames:
+        if name not in wanted:
+            raise InputError(f'the plan has no source "{name}"', fix=did_you_mean(name, wanted))
+    for name in wanted:
+        if name not in frames:
+            raise InputError(f'no input is given for the source "{name}"', fix=f'give inputs={{"{name}": table}}')
+    layouts = layouts_of(time, list(wanted))
+    return {name: SparkSource(name, frames[name], layouts[name]) for name in wanted}
+
+
+def make_query(
+    spark: SparkSession,
+    plan: Plan,
+    inputs: Mapping[str, DataFrame],
+    settings: Settings,
+    *,
+    time: Layout | Mapping[str, Layout] | None = None,
+    checkpoint: str | Path | None = None,
+    **options: Any,
+) -> StreamQuery:
+    """A plan over streaming tables. ``options`` are those of `Options`."""
+    with meaning(spark):
+        sources = open_sources(inputs, time, nodes.sources(plan))
+        typed = prepare(plan, {name: source.schema for name, source in sources.items()}, settings)
+        folder = None if checkpoint is None else Path(checkpoint).resolve()
+        return StreamQuery(spark, typed, sources, settings, Options(**options), checkpoint=folder)

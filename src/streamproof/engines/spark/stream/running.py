@@ -1,0 +1,101 @@
+"""A streaming query that runs: waiting, stopping, its metrics, and its errors as ours."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from streamproof.engines.spark.metrics import Metrics, listen
+from streamproof.engines.spark.sinks import Output, OutputBatch, Receiver, Sink
+from streamproof.engines.spark.stream.failures import error_from
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+Watcher = Callable[[OutputBatch, Metrics], None]
+
+
+class Running:
+    """A handle on a running query. As a context manager it stops the query at the end."""
+
+    def __init__(self, spark: SparkSession, query: StreamingQuery, metrics: Metrics, listener: Any) -> None:
+        self._spark, self.query, self.metrics, self._listener = spark, query, metrics, listener
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the query ends, at most so long; whether it ended. An error of it is raised here."""
+        try:
+            ended = self.query.awaitTermination() if seconds is None else self.query.awaitTermination(seconds)  # type: ignore[arg-type]
+        except Exception as error:
+            self._forget()
+            raise error_from(str(error)) from None
+        if ended is not False:
+            self._forget()
+        return ended is not False
+
+    def process_all(self) -> None:
+        """Wait until everything that is there now is processed."""
+        try:
+            self.query.processAllAvailable()
+        except Exception as error:
+            self._forget()
+            raise error_from(str(error)) from None
+
+    def stop(self) -> None:
+        """Stop after the running micro-batch; what it did not finish comes again at the next start."""
+        self.query.stop()
+        self._forget()
+
+    @property
+    def active(self) -> bool:
+        return bool(self.query.isActive)
+
+    def _forget(self) -> None:
+        if self._listener is not None:
+            self._spark.streams.removeListener(self._listener)
+            self._listener = None
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.active:
+            self.stop()
+
+
+def start(
+    spark: SparkSession,
+    answers: DataFrame,
+    sink: Sink,
+    output: Output,
+    *,
+    checkpoint: str,
+    trigger: dict[str, Any],
+    name: str | None = None,
+    partitions: int | None = None,
+    watcher: Watcher | None = None,
+) -> Running:
+    """Run answers into a sink."""
+    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)  # else it prints errors that we raise
+    metrics = Metrics(name or "streamproof")
+    receiver = Receiver(sink, output)
+
+    def take(frame: DataFrame, number: int) -> None:
+        batch = receiver.take(number, frame.toArrow())
+        metrics.add_batch(batch.counts, cti=batch.cti, latest=batch.counts["latest"])
+        if watcher is not None:
+            watcher(batch, metrics)
+
+    writer = answers.writeStream.outputMode("append").option("checkpointLocation", checkpoint).foreachBatch(take)
+    writer = writer.trigger(**trigger)
+    if name is not None:
+        writer = writer.queryName(name)
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    if partitions is not None:  # Spark fixes it in the checkpoint at the first start
+        spark.conf.set("spark.sql.shuffle.partitions", str(min(partitions, int(before or 1))))
+    try:
+        query = writer.start()
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before or "200")
+    return Running(spark, query, metrics, listen(spark, str(query.runId), metrics, counts=False))

@@ -1,0 +1,119 @@
+"""What goes to the workers.
+
+A query goes as bytes, inside the live application only: nothing of it is ever written into a checkpoint. Modules that
+an installed package offers go by name; others go by value, with the code of the file they are written in.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from types import ModuleType
+from typing import Any
+
+from streamproof.engines.spark.stream.doors import Door
+from streamproof.engines.spark.stream.wire import Emit
+from streamproof.kernels.base import Emission
+from streamproof.plan.check import Typed
+from streamproof.plan.library import installed
+from streamproof.plan.limits import Limits
+from streamproof.plan.modules import Module, ModuleKind, Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Everything that a bucket needs to know about its query."""
+
+    typed: Typed
+    doors: tuple[Door, ...]
+    registry: Registry
+    limits: Limits
+    emission: Emission = "speculative"
+    horizon: int | None = None
+    emit: Emit = "rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    """Queries in bytes, to be opened where they are needed, once per worker."""
+
+    queries: tuple[bytes, ...]
+    digests: tuple[str, ...]
+
+    @staticmethod
+    def of(stages: Iterable[Stage]) -> Shipment:
+        packed = tuple(_dumps(stage) for stage in stages)
+        return Shipment(packed, tuple(blake2b(part, digest_size=12).hexdigest() for part in packed))
+
+    def open(self, query: int) -> Stage:
+        """One query, as it was."""
+        digest = self.digests[query]
+        if digest not in _OPENED:
+            _OPENED[digest] = _loads(self.queries[query])
+        return _OPENED[digest]
+
+
+_OPENED: dict[str, Stage] = {}
+
+
+def _dumps(stage: Stage) -> bytes:
+    from pyspark import cloudpickle  # noqa: PLC0415  # only where queries are sent
+
+    class Pickler(cloudpickle.CloudPickler):
+        def reducer_override(self, value: Any) -> Any:
+            if isinstance(value, Module) and _is_installed(value):
+                return _installed_module, (value.name, value.version, value.kind)
+            return super().reducer_override(value)  # type: ignore[no-untyped-call]  # pyspark's copy has no types
+
+    file = io.BytesIO()
+    with _by_value(stage.registry):
+        Pickler(file).dump(stage)  # type: ignore[no-untyped-call]
+    return file.getvalue()
+
+
+def _loads(data: bytes) -> Stage:
+    from pyspark import cloudpickle  # noqa: PLC0415
+
+    stage: Stage = cloudpickle.loads(data)
+    return stage
+
+
+def _is_installed(module: Module) -> bool:
+    known = [m for m in installed() if (m.name, m.version, m.kind) == (module.name, module.version, module.kind)]
+    return bool(known) and known[0].implementation is module.implementation
+
+
+def _installed_module(name: str, version: str, kind: ModuleKind) -> Module:
+    return installed().find(f"{name}@{version}", kind)
+
+
+@contextmanager
+def _by_value(registry: Registry) -> Iterator[None]:
+    """While this lasts, functions from files that workers may not have are sent with their code."""
+    from pyspark import cloudpickle  # noqa: PLC0415
+
+    homes = {home for m in registry if not _is_installed(m) and (home := _home(m.implementation)) is not None}
+    for home in homes:
+        cloudpickle.register_pickle_by_value(home)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        for home in homes:
+            cloudpickle.unregister_pickle_by_value(home)  # type: ignore[no-untyped-call]
+
+
+def _home(function: Callable[..., Any]) -> ModuleType | None:
+    """The Python module of a function, unless it is installed or has no file of its own."""
+    name = getattr(function, "__module__", None)
+    if name is None or name == "__main__":
+        return None
+    home = sys.modules.get(name) or importlib.import_module(name)
+    file = getattr(home, "__file__", None) or ""
+    places = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), sysconfig.get_path("stdlib"))
+    return None if not file or file.startswith(places) else home

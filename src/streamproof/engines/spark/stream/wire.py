@@ -1,0 +1,90 @@
+"""What travels between the parts of a streaming query: rows of Arrow blobs, and their columns in Spark.
+
+Before the shuffle, the rows of a source that go to one bucket are one blob; after it, so is the answer of a bucket. A
+blob is an Arrow record batch without its schema, which both ends know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+import pyarrow as pa
+
+from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
+
+Emit: TypeAlias = Literal["rows", "events"]
+PACKED: Final = pa.schema(
+    [
+        ("query", pa.int32()),  # which of the queries that run together
+        ("bucket", pa.int32()),
+        ("source", pa.int32()),
+        ("order", pa.int64()),  # of arrival, within one micro-batch
+        ("cti", pa.int64()),
+        ("events", pa.int64()),
+        ("dropped", pa.int64()),
+        ("dead", pa.binary()),
+        ("rows", pa.binary()),
+    ]
+)
+PACKED_DDL: Final = (
+    "query int, bucket int, source int, order bigint, cti bigint, events bigint, dropped bigint, "
+    "dead binary, rows binary"
+)
+ANSWER: Final = pa.schema(
+    [
+        ("query", pa.int32()),
+        ("bucket", pa.int32()),
+        ("cti", pa.int64()),  # up to which this bucket's output is complete
+        ("input_cti", pa.int64()),  # the least CTI of the inputs
+        ("latest", pa.int64()),  # the greatest start that came in
+        ("events", pa.int64()),  # that came in
+        ("outputs", pa.int64()),  # signed rows that went out
+        ("corrections", pa.int64()),  # of them, those that take something back
+        ("dropped", pa.int64()),  # events that broke a rule and were let go
+        ("live", pa.int64()),  # rows that the kernels hold
+        ("state", pa.int64()),  # bytes of state written
+        ("micros", pa.int64()),  # time in the kernels
+        ("dead", pa.binary()),
+        ("rows", pa.binary()),
+    ]
+)
+ANSWER_DDL: Final = (
+    "query int, bucket int, cti bigint, input_cti bigint, latest bigint, events bigint, outputs bigint, "
+    "corrections bigint, dropped bigint, live bigint, state bigint, micros bigint, dead binary, rows binary"
+)
+BLOB_BYTES: Final = 64 << 20  # about how large an answer's blob may get
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one Arrow batch of a source has for one bucket."""
+
+    source: int
+    order: int
+    cti: int
+    events: int
+    dropped: int = 0
+    dead: bytes | None = None
+    rows: bytes | None = None
+
+
+def to_blob(rows: pa.Table | pa.RecordBatch) -> bytes:
+    """Rows as a blob."""
+    if isinstance(rows, pa.Table):
+        batches = rows.combine_chunks().to_batches()
+        rows = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema)
+    return bytes(rows.serialize())
+
+
+def from_blobs(blobs: Iterable[bytes], schema: pa.Schema) -> pa.Table:
+    """The rows of blobs, one after the other."""
+    batches = [pa.ipc.read_record_batch(pa.py_buffer(blob), schema) for blob in blobs]
+    return pa.Table.from_batches(batches, schema=schema)
+
+
+def answer_schema(schema: Schema, emit: Emit) -> pa.Schema:
+    """The columns of the rows that a query puts out."""
+    return schema.arrow_rows if emit == "rows" else PhysicalStream.arrow_schema(schema)

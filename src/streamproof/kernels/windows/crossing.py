@@ -1,0 +1,315 @@
+"""One batch of changes against the boundaries of snapshots: the walk that finds the snapshots that differ.
+
+Group by group, time runs over the boundaries that are known, those that change, and those that come due, with the sums
+before and after side by side. It begins at the first change of the group and stops where nothing differs any more.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from streamproof.events.time import FOREVER
+from streamproof.kernels.windows.accumulators import BASE as SCALE
+from streamproof.kernels.windows.accumulators import COUNT, DECIMAL, FLOAT, KIND, KNOWN, LIMBS, SPECIAL, VALUE, carry_row
+from streamproof.kernels.windows.ahead import DOUBT, NEVER, pop, push, top, widen
+from streamproof.kernels.windows.exact import BITS, MASK, add_float
+from streamproof.kernels.windows.timelines import ENDS, FIRST, SIZE, TIME, first_at, rewrite, trim
+
+# a change: its group, its instant, how many events begin or end there, and the sums, which begin with their number
+GROUP: Final = 0
+PLACE: Final = 1
+EVENTS: Final = 2
+# rows of the sums at hand: after a boundary, before the batch, and after the next boundary
+NOW, WAS, NEXT = range(3)
+# what a walk counts, so that it can go on where it stopped for want of room
+AT, READY_AT, EMITTED, USED, AHEAD_USED, SPARE, DOUBTFUL, NEEDED = range(8)
+
+
+@njit(cache=True)
+def changes(order, group, time, ending, w, cells, nulls, spec, out):  # type: ignore[no-untyped-def]
+    """What starts and finite ends, in this order, change: one row per group and instant; how many there are.
+
+    Starts are numbered as the events, ends follow; ``ending`` has the event of each end if some events have none.
+    """
+    count = at = 0
+    while at < len(order):
+        place, instant = group[order[at]], time[order[at]]
+        for n in range(out.shape[1]):
+            out[count, n] = 0
+        out[count, GROUP], out[count, PLACE] = place, instant
+        while at < len(order) and time[order[at]] == instant and group[order[at]] == place:
+            event, sign = order[at], 1
+            if event >= len(w):
+                event, sign = event - len(w), -1
+                if len(ending):
+                    event = ending[event]
+            out[count, EVENTS] += w[event]
+            _add_event(out, count, event, sign * w[event], cells, nulls, spec)
+            at += 1
+        carry_row(out, count, EVENTS + 1, spec)
+        count += not _is_nothing(out, count)
+    return count
+
+
+@njit(cache=True)
+def _add_event(out, row, event, w, cells, nulls, spec):  # type: ignore[no-untyped-def]
+    lead = EVENTS + 1
+    out[row, lead] += w
+    for n in range(len(spec)):
+        if len(nulls) and (nulls[event] >> n) & 1:
+            continue
+        if spec[n, KNOWN]:
+            out[row, lead + spec[n, KNOWN]] += w
+        value, at = cells[spec[n, VALUE], event], lead + spec[n, LIMBS]
+        if spec[n, KIND] == FLOAT:
+            add_float(out, row, at, lead + spec[n, SPECIAL], spec[n, SCALE], value, w)
+            continue
+        out[row, at] += w * (value & MASK)
+        if spec[n, KIND] == DECIMAL:
+            high = cells[spec[n, VALUE] + 1, event]
+            out[row, at + 1] += w * ((value >> BITS) & MASK)
+            out[row, at + 2] += w * (high & MASK)
+            out[row, at + 3] += w * (high >> BITS)
+        else:
+            out[row, at + 1] += w * (value >> BITS)
+
+
+@njit(cache=True)
+def walk(change, reached, ahead, endless, ready, reach, room, spec, counts):  # type: ignore[no-untyped-def]
+    """Run over all groups that change or have a boundary due. Whether it came to the end; if not, give it room.
+
+    ``reach`` is the frontier, up to where boundaries are due, and whether snapshots are out by their start.
+    """
+    rows, places = reached
+    heap, heaps, nexts, slots, free = ahead
+    sums, tail, emitted, found = room
+    while counts[AT] < len(change) or counts[READY_AT] < len(ready):
+        group, last = _next_group(change, ready, counts)
+        entries = last - counts[AT]
+        needed = places[group, SIZE] + entries + heaps[group, SIZE] + 4
+        counts[NEEDED] = needed
+        if (
+            counts[USED] + 2 * needed > len(rows)
+            or counts[AHEAD_USED] + 2 * needed > len(heap)
+            or counts[SPARE] < entries
+            or counts[EMITTED] + 2 * needed > len(emitted)
+            or needed > len(tail)
+        ):
+            return False
+        counts[READY_AT] += counts[READY_AT] < len(ready) and ready[counts[READY_AT]] == group
+        counts[AHEAD_USED] = widen(heap, heaps, group, counts[AHEAD_USED], entries)
+        old_next = nexts[group]
+        start, old_start, old_end = _walk_group(
+            group, last, change, rows, places, heap, heaps, slots, free, old_next, reach, sums, tail, emitted, found,
+            spec, counts,
+        )  # fmt: skip
+        while counts[AT] < last:
+            _keep(heap, heaps, slots, free, group, change, counts[AT], PLACE, counts)
+            counts[AT] += 1
+        end = _next(heap, heaps, slots, free, group, sums, spec, counts)
+        end = FOREVER if end == NEVER and endless[group] != 0 else end
+        nexts[group] = end
+        _close(emitted, found, counts, reach, group, start, end, old_start, old_end, sums)
+    return True
+
+
+@njit(cache=True)
+def _next_group(change, ready, counts):  # type: ignore[no-untyped-def]
+    """The next group to look at, and where its changes end."""
+    last = counts[AT]
+    group = change[last, GROUP] if last < len(change) else NEVER
+    if counts[READY_AT] < len(ready):
+        group = min(group, ready[counts[READY_AT]])
+    while last < len(change) and change[last, GROUP] == group:
+        last += 1
+    return group, last
+
+
+@njit(cache=True)
+def _walk_group(
+    group, last_change, change, rows, places, heap, heaps, slots, free, old_next, reach, sums, tail, emitted, found,
+    spec, counts,
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    """At every boundary, before or after the change, the snapshot that ends there is closed.
+
+    One that is on both sides with the same start and the same sums did not change. A row that is taken back comes just
+    before the one that replaces it. Gives the start of the snapshot that stays open, and the one that was.
+    """
+    frontier, due, by_start = reach
+    first = places[group, FIRST]
+    last = first + places[group, SIZE]
+    at = counts[AT]
+    size = counts[EMITTED]
+    time = change[at, PLACE] if at < last_change else NEVER
+    ahead = top(heap, heaps, group)
+    i = first_at(rows, places, group, min(time, ahead)) if min(time, ahead) <= due else last
+    head, kept, count = first, i, 0
+    _set(sums, NOW, rows, i - 1, i > first)
+    _set(sums, WAS, rows, i - 1, i > first)
+    start = rows[i - 1, TIME] if i > first else np.int64(0)
+    old_start = start
+    while i < last or min(time, ahead) <= due:
+        now = min(time, ahead)
+        if i < last:
+            now = min(now, rows[i, TIME])
+        knew = i < last and rows[i, TIME] == now
+        closes_old = knew or now == old_next
+        events = np.int64(0)
+        for n in range(sums.shape[1]):
+            sums[NEXT, n] = sums[NOW, n]
+        if knew:
+            events += rows[i, ENDS]
+            for n in range(sums.shape[1]):
+                sums[NEXT, n] += rows[i, ENDS + 1 + n] - sums[WAS, n]
+        if time == now:
+            events += change[at, EVENTS]
+            for n in range(sums.shape[1]):
+                sums[NEXT, n] += change[at, EVENTS + 1 + n]
+            at += 1
+            time = change[at, PLACE] if at < last_change else NEVER
+        if ahead == now:
+            events += _take(heap, heaps, slots, free, group, now, sums, counts)
+            ahead = top(heap, heaps, group)
+        carry_row(sums, NEXT, 0, spec)
+        closes_new = events != 0 or not _same(sums, NEXT, NOW)
+        was_out = by_start and closes_old and sums[WAS, 0] > 0
+        is_out = closes_new and sums[NOW, 0] > 0
+        if (was_out or is_out) and not (was_out and is_out and start == old_start and _same(sums, WAS, NOW)):
+            if was_out:
+                _put(emitted, found, size, sums, WAS, group, old_start, now)
+                size += 1
+            if is_out:
+                _put(emitted, found, size, sums, NOW, group, start, now)
+                size += 1
+        if closes_old:
+            _set(sums, WAS, rows, i, knew)
+            old_start = now
+            i += knew
+            old_next = old_next if knew else NEVER
+        if closes_new:
+            start = now
+            if now < frontier:
+                head, count = kept, 0
+            tail[count, TIME], tail[count, ENDS] = now, events
+            for n in range(sums.shape[1]):
+                sums[NOW, n] = sums[NEXT, n]
+                tail[count, ENDS + 1 + n] = sums[NEXT, n]
+            count += 1
+        if i < last and start == old_start and min(time, ahead) > due and _same(sums, WAS, NOW):
+            break  # from here on everything is as before
+    if i < last:
+        start = old_start = rows[last - 1, TIME]
+        _set(sums, NOW, rows, last - 1, True)
+        _set(sums, WAS, rows, last - 1, True)
+    counts[AT], counts[EMITTED] = at, size
+    counts[USED] = rewrite(rows, places, group, counts[USED], (head, kept, i), tail, count)
+    trim(rows, places, group, frontier)
+    return start, old_start, old_next
+
+
+@njit(cache=True)
+def _close(emitted, found, counts, reach, group, start, end, old_start, old_end, sums):  # type: ignore[no-untyped-def]
+    """The last snapshot that is due ends at the next boundary, or did."""
+    by_start = reach[2]
+    was_out = by_start and old_end != NEVER and sums[WAS, 0] > 0
+    is_out = end != NEVER and sums[NOW, 0] > 0 and (by_start or end <= reach[1])
+    if was_out and is_out and start == old_start and end == old_end and _same(sums, WAS, NOW):
+        return
+    if was_out:
+        _put(emitted, found, counts[EMITTED], sums, WAS, group, old_start, old_end)
+        counts[EMITTED] += 1
+    if is_out:
+        _put(emitted, found, counts[EMITTED], sums, NOW, group, start, end)
+        counts[EMITTED] += 1
+
+
+# --- what lies ahead --------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def _take(heap, heaps, slots, free, group, time, sums, counts):  # type: ignore[no-untyped-def]
+    """Take all entries of an instant from a group's heap and add them to the sums after it; how many events it has."""
+    events = np.int64(0)
+    while top(heap, heaps, group) == time:
+        slot = pop(heap, heaps, group)
+        events += slots[slot, 0]
+        for n in range(sums.shape[1]):
+            sums[NEXT, n] += slots[slot, 1 + n]
+        free[counts[SPARE]] = slot
+        counts[SPARE] += 1
+    return events
+
+
+@njit(cache=True)
+def _keep(heap, heaps, slots, free, group, source, row, place, counts):  # type: ignore[no-untyped-def]
+    """Put a change into a group's heap: a row with the instant in column ``place`` and the rest after it."""
+    counts[SPARE] -= 1
+    slot = free[counts[SPARE]]
+    for n in range(slots.shape[1]):
+        slots[slot, n] = source[row, place + 1 + n]
+    if slots[slot, 0] <= 0:
+        heaps[group, DOUBT] = 1
+        counts[DOUBTFUL] += 1
+    push(heap, heaps, group, source[row, place], slot)
+
+
+@njit(cache=True)
+def _next(heap, heaps, slots, free, group, sums, spec, counts):  # type: ignore[no-untyped-def]
+    """The next boundary of a group. Entries that cancel are no boundary, and go; others of one instant become one."""
+    time = top(heap, heaps, group)
+    while heaps[group, DOUBT] and time != NEVER:
+        for n in range(sums.shape[1]):
+            sums[NEXT, n] = 0
+        events = _take(heap, heaps, slots, free, group, time, sums, counts)
+        carry_row(sums, NEXT, 0, spec)
+        anything = events
+        for n in range(sums.shape[1]):
+            anything |= sums[NEXT, n]
+        if anything != 0:
+            counts[SPARE] -= 1
+            slot = free[counts[SPARE]]
+            slots[slot, 0] = events
+            for n in range(sums.shape[1]):
+                slots[slot, 1 + n] = sums[NEXT, n]
+            push(heap, heaps, group, time, slot)
+            heaps[group, DOUBT] = 1
+            break
+        time = top(heap, heaps, group)
+    return time
+
+
+# --- sums -------------------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, inline="always")
+def _set(sums, row, rows, at, there):  # type: ignore[no-untyped-def]
+    """The sums of a known row, or zero."""
+    for n in range(sums.shape[1]):
+        sums[row, n] = rows[at, ENDS + 1 + n] if there else 0
+
+
+@njit(cache=True, inline="always")
+def _same(sums, a, b):  # type: ignore[no-untyped-def]
+    differs = np.int64(0)
+    for n in range(sums.shape[1]):
+        differs |= sums[a, n] ^ sums[b, n]
+    return differs == 0
+
+
+@njit(cache=True, inline="always")
+def _is_nothing(rows, row):  # type: ignore[no-untyped-def]
+    """Whether a change changes nothing."""
+    anything = np.int64(0)
+    for n in range(EVENTS, rows.shape[1]):
+        anything |= rows[row, n]
+    return anything == 0
+
+
+@njit(cache=True, inline="always")
+def _put(emitted, found, size, sums, which, group, le, re):  # type: ignore[no-untyped-def]
+    emitted[size, 0], emitted[size, 1], emitted[size, 2], emitted[size, 3] = group, le, re, 1 - 2 * which
+    for n in range(sums.shape[1]):
+        found[size, n] = sums[which, n]

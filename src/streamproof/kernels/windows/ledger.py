@@ -1,0 +1,189 @@
+"""Rows of sums by group and place, each group's rows in a stretch of their own: a change touches only its groups.
+
+>>> ledger = Ledger(width=1)
+>>> ledger.put(np.array([[4, 10, 1], [7, 10, 1]]), spec := np.empty((0, 7), np.int64))
+>>> ledger.put(np.array([[4, 9, 2], [7, 10, -1]]), spec)
+>>> ledger.export().tolist()
+[[4, 9, 2], [4, 10, 1]]
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.windows.accumulators import Accumulators, add_rows, carry_row
+from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, is_nothing, until
+
+BASE, FIRST, SIZE, ROOM = range(4)  # of a stretch: where it begins, its first row, its rows, and room from the base on
+FEW: Final = 4096  # below so many new rows nobody needs to sweep
+
+
+class Ledger:
+    """Rows (group, place, sums) of all groups, in the order of their places."""
+
+    def __init__(self, width: int) -> None:
+        self.rows = np.empty((64, SUMS + width), np.int64)
+        self.stretches = np.zeros((64, 4), np.int64)  # by group
+        self._used = 0  # so many rows belong to stretches, or did
+        self._new = 0  # rows since the last sweep
+        self._left = 0  # rows that it left
+
+    def admit(self, groups: int) -> None:
+        """Make room for so many groups."""
+        if groups > len(self.stretches):
+            more = np.zeros((max(groups, 2 * len(self.stretches)), 4), np.int64)
+            more[: len(self.stretches)] = self.stretches
+            self.stretches = more
+
+    def put(self, changes: Cells, spec: Ints) -> None:
+        """Add rows, which come in order; rows of one place become one, and those of which nothing is left go."""
+        if not len(changes):
+            return
+        self.admit(int(changes[-1, GROUP]) + 1)
+        self._new += len(changes)
+        whole, self._used = _make_room(self.rows, self.stretches, self._used, changes)
+        if not whole:
+            self._compact(len(changes))
+            _, self._used = _make_room(self.rows, self.stretches, self._used, changes)
+        _put(self.rows, self.stretches, changes, spec)
+
+    def _compact(self, more: int) -> None:
+        """All stretches one after the other, in memory with room for so many changes."""
+        held = int(self.stretches[:, SIZE].sum())
+        rows = np.empty((4 * (held + more) + 64, self.rows.shape[1]), np.int64)
+        self._used = _copied(self.rows, self.stretches, rows)
+        self.rows = rows
+
+    def convert(self, sums: Accumulators, spec: Ints) -> None:
+        """Lay out all sums as ``sums`` now does, which were laid out by ``spec``."""
+        self.rows = sums.converted(self.rows, spec)
+
+    def forget(self, before: int, *, spec: Ints, fold: bool) -> None:
+        """Forget the rows before a place; with ``fold`` their sum stays, as one row just before it."""
+        _forget(self.rows, self.stretches, before, spec, fold)
+        self._new, self._left = 0, len(self)
+
+    def wants_sweeping(self) -> bool:
+        """Whether as many rows came as the last sweep left."""
+        return self._new > max(FEW, self._left)
+
+    def export(self) -> Cells:
+        """All rows in the order of groups and places."""
+        out = np.empty((len(self), self.rows.shape[1]), np.int64)
+        _copied(self.rows, self.stretches.copy(), out)
+        return out
+
+    def groups(self) -> Ints:
+        """The groups that have rows."""
+        return np.flatnonzero(self.stretches[:, SIZE])
+
+    def __len__(self) -> int:
+        return int(self.stretches[:, SIZE].sum())
+
+
+@njit(cache=True)
+def _move(rows, first, count, to, out):  # type: ignore[no-untyped-def]
+    """Copy rows, also to a place just before them."""
+    for n in range(count):
+        for m in range(rows.shape[1]):
+            out[to + n, m] = rows[first + n, m]
+
+
+@njit(cache=True)
+def _make_room(rows, stretches, used, changes):  # type: ignore[no-untyped-def]
+    """Make room for changes. Whether there was enough, and how many rows are used then."""
+    at = 0
+    while at < len(changes):
+        group = changes[at, GROUP]
+        end = until(changes, at, group)
+        base, first = stretches[group, BASE], stretches[group, FIRST]
+        size, room = stretches[group, SIZE], stretches[group, ROOM]
+        need = size + end - at
+        if first + need > base + room:
+            to = base
+            if 4 * need > 3 * room:
+                if used + 2 * need > len(rows):
+                    return False, used
+                to = used
+                used += 2 * need
+                stretches[group, BASE], stretches[group, ROOM] = to, 2 * need
+            _move(rows, first, size, to, rows)
+            stretches[group, FIRST] = to
+        at = end
+    return True, used
+
+
+@njit(cache=True)
+def _put(rows, stretches, changes, spec):  # type: ignore[no-untyped-def]
+    spare = np.empty((16, rows.shape[1]), np.int64)
+    at = 0
+    while at < len(changes):
+        group = changes[at, GROUP]
+        end = until(changes, at, group)
+        first, size = stretches[group, FIRST], stretches[group, SIZE]
+        kept = size  # rows before the first change stay where they are
+        while kept > 0 and rows[first + kept - 1, PLACE] >= changes[at, PLACE]:
+            kept -= 1
+        if size - kept > len(spare):
+            spare = np.empty((2 * (size - kept), rows.shape[1]), np.int64)
+        _move(rows, first + kept, size - kept, 0, spare)
+        stretches[group, SIZE] = _merge(rows, first + kept, spare, size - kept, changes, at, end, spec) - first
+        at = end
+
+
+@njit(cache=True)
+def _merge(rows, out, olds, count, changes, at, end, spec):  # type: ignore[no-untyped-def]
+    """Put the first ``count`` old rows and some changes at ``out``; where they end there."""
+    old = 0
+    while old < count or at < end:
+        if at == end or (old < count and olds[old, PLACE] < changes[at, PLACE]):
+            for m in range(rows.shape[1]):
+                rows[out, m] = olds[old, m]
+            old += 1
+            out += 1
+            continue
+        for m in range(rows.shape[1]):
+            rows[out, m] = changes[at, m]
+        meets = old < count and olds[old, PLACE] == changes[at, PLACE]
+        if meets:
+            add_rows(rows, out, SUMS, olds, old, SUMS, 1)
+            old += 1
+        at += 1
+        if meets or rows[out, SUMS] == 0:  # carries must not pile up, nor hide that nothing is left
+            carry_row(rows, out, SUMS, spec)
+        out += not is_nothing(rows, out)
+    return out
+
+
+@njit(cache=True)
+def _copied(rows, stretches, out):  # type: ignore[no-untyped-def]
+    """All stretches without room between them; how many rows that are."""
+    used = 0
+    for group in range(len(stretches)):
+        size = stretches[group, SIZE]
+        _move(rows, stretches[group, FIRST], size, used, out)
+        stretches[group, BASE] = stretches[group, FIRST] = used
+        stretches[group, ROOM] = size
+        used += size
+    return used
+
+
+@njit(cache=True)
+def _forget(rows, stretches, before, spec, fold):  # type: ignore[no-untyped-def]
+    for group in range(len(stretches)):
+        first = stretches[group, FIRST]
+        end = first + stretches[group, SIZE]
+        at = first
+        while at < end and rows[at, PLACE] < before:
+            at += 1
+        if fold and at > first:
+            for n in range(first, at - 1):
+                add_rows(rows, at - 1, SUMS, rows, n, SUMS, 1)
+            rows[at - 1, PLACE] = before - 1
+            carry_row(rows, at - 1, SUMS, spec)
+            at -= not is_nothing(rows, at - 1)
+        stretches[group, FIRST], stretches[group, SIZE] = at, end - at

@@ -1,0 +1,80 @@
+"""Rows for the different pairs of group and place in a batch, in order.
+
+>>> out = Scratch()
+>>> row, rows = laid_out(np.array([7, 4, 7]), np.array([1, 9, 1]), 1, out)
+>>> row.tolist(), rows.tolist()
+([1, 0, 1], [[4, 9, 0], [7, 1, 0]])
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.sorting import order_by
+from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, Scratch
+
+SPARSE: Final = 4  # a table of all pairs may have so many fields per row
+
+
+def laid_out(group: Ints, place: Ints, width: int, out: Scratch) -> tuple[Ints, Cells]:
+    """For each event the number of its row; and the rows (group, place, then zeros), in scratch memory."""
+    row = np.empty(len(group), np.int64)
+    if not len(group):
+        return row, out.matrix("rows", 0, SUMS + width)
+    low_group, high_group, low_place, high_place = _ranges(group, place)
+    places = high_place - low_place + 1
+    fields = (high_group - low_group + 1) * places
+    if fields <= SPARSE * len(group) + 1024:
+        rows = out.matrix("rows", min(fields, len(group)), SUMS + width)
+        table = out.matrix("table", 1, fields)[0]
+        return row, rows[: _tabled(group, place, low_group, low_place, places, table, row, rows)]
+    rows = out.matrix("rows", len(group), SUMS + width)
+    return row, rows[: _sorted(group, place, order_by(group, place), row, rows)]
+
+
+@njit(cache=True)
+def _ranges(group, place):  # type: ignore[no-untyped-def]
+    """The least and greatest group and place."""
+    low_group, high_group, low_place, high_place = group[0], group[0], place[0], place[0]
+    for n in range(1, len(group)):
+        low_group, high_group = min(low_group, group[n]), max(high_group, group[n])
+        low_place, high_place = min(low_place, place[n]), max(high_place, place[n])
+    return low_group, high_group, low_place, high_place
+
+
+@njit(cache=True)
+def _tabled(group, place, low_group, low_place, places, table, row, rows):  # type: ignore[no-untyped-def]
+    """By a table of all pairs that there could be; how many there are."""
+    table[:] = 0
+    for n in range(len(group)):
+        row[n] = (group[n] - low_group) * places + place[n] - low_place
+        table[row[n]] = 1
+    rows[:] = 0
+    count = field = 0
+    for a in range(len(table) // places):
+        for b in range(places):
+            if table[field]:
+                table[field] = count
+                rows[count, GROUP], rows[count, PLACE] = low_group + a, low_place + b
+                count += 1
+            field += 1
+    for n in range(len(group)):
+        row[n] = table[row[n]]
+    return count
+
+
+@njit(cache=True)
+def _sorted(group, place, order, row, rows):  # type: ignore[no-untyped-def]
+    """By sorting; how many there are."""
+    rows[:] = 0
+    count = 0
+    for at in order:
+        if count == 0 or group[at] != rows[count - 1, GROUP] or place[at] != rows[count - 1, PLACE]:
+            rows[count, GROUP], rows[count, PLACE] = group[at], place[at]
+            count += 1
+        row[at] = count - 1
+    return count

@@ -1,0 +1,204 @@
+"""Windows over the panes of a group, one after the other: sums go in and out as the window moves on."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from streamproof.events.time import FOREVER
+from streamproof.kernels.windows.accumulators import add_rows
+from streamproof.kernels.windows.agenda import AFTER, LISTS, NONE, WINDOW, enlist, strike
+from streamproof.kernels.windows.ledger import FIRST, SIZE
+from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, until
+
+# ``numbers``: panes per window, panes per hop, the first open window, the last that was due, the last that is due,
+# ticks per pane, and the offset.
+PER_WINDOW, PER_HOP, OPEN, DUE_BEFORE, DUE, TICKS, OFFSET = range(7)
+# a slide: the next start to enter, the next to leave, the next move, and where starts and moves end
+ENTER, LEAVE, MOVE, STARTS_END, MOVES_END = range(5)
+# how a row came about: taken back, or put
+TAKEN, PUT = -1, 1
+
+
+@njit(cache=True, inline="always")
+def first_with(place, numbers):  # type: ignore[no-untyped-def]
+    """The first window that ends after a pane begins; far away for a place that is."""
+    if place == FOREVER:
+        return np.int64(FOREVER)
+    return (place - numbers[PER_WINDOW]) // numbers[PER_HOP] + 1
+
+
+@njit(cache=True, inline="always")
+def _begin(at, row, starts, first, end, first_move, moves_end, place):  # type: ignore[no-untyped-def]
+    """A slide that begins at a place: nothing before it needs to enter."""
+    low, high = first, end
+    while low < high:
+        middle = (low + high) >> 1
+        if starts[middle, PLACE] < place:
+            low = middle + 1
+        else:
+            high = middle
+    at[row, ENTER] = at[row, LEAVE] = low
+    at[row, MOVE], at[row, STARTS_END], at[row, MOVES_END] = first_move, end, moves_end
+
+
+@njit(cache=True, inline="always")
+def _advance(sums, row, starts, moves, at, window, numbers):  # type: ignore[no-untyped-def]
+    """Bring sums to a window."""
+    first = window * numbers[PER_HOP]
+    beyond = first + numbers[PER_WINDOW]
+    while at[row, ENTER] < at[row, STARTS_END] and starts[at[row, ENTER], PLACE] < beyond:
+        add_rows(sums, row, 0, starts, at[row, ENTER], SUMS, 1)
+        at[row, ENTER] += 1
+    while at[row, LEAVE] < at[row, ENTER] and starts[at[row, LEAVE], PLACE] < first:
+        add_rows(sums, row, 0, starts, at[row, LEAVE], SUMS, -1)
+        at[row, LEAVE] += 1
+    while at[row, MOVE] < at[row, MOVES_END] and moves[at[row, MOVE], PLACE] < first:
+        add_rows(sums, row, 0, moves, at[row, MOVE], SUMS, 1)
+        at[row, MOVE] += 1
+
+
+@njit(cache=True, inline="always")
+def _write(emitted, size, group, window, sign, numbers):  # type: ignore[no-untyped-def]
+    le = numbers[OFFSET] + window * numbers[PER_HOP] * numbers[TICKS]
+    emitted[0, size], emitted[1, size], emitted[3, size] = group, le, sign
+    emitted[2, size] = le + numbers[PER_WINDOW] * numbers[TICKS]
+
+
+@njit(cache=True, inline="always")
+def _nothing(sums, row):  # type: ignore[no-untyped-def]
+    anything = np.int64(0)
+    for n in range(sums.shape[1]):
+        anything |= sums[row, n]
+    return anything == 0
+
+
+# --- windows that were due before -------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def correct(starts, of_starts, moves, of_moves, new_starts, new_moves, numbers, emitted, found, size, done):  # type: ignore[no-untyped-def]
+    """The rows that changes replace, each before its replacement, with their sums; the ledgers are those before.
+
+    ``done``: how many changes of starts and moves were looked at. Where no room is left, it stops after a whole group.
+    How many rows there are, and whether these are all.
+    """
+    sums, at = np.empty((2, starts.shape[1] - SUMS), np.int64), np.empty((2, 5), np.int64)
+    while done[0] < len(new_starts) or done[1] < len(new_moves):
+        i, j = done[0], done[1]
+        group = np.int64(FOREVER)
+        if i < len(new_starts):
+            group = new_starts[i, GROUP]
+        if j < len(new_moves):
+            group = min(group, new_moves[j, GROUP])
+        i_end, j_end = until(new_starts, i, group), until(new_moves, j, group)
+        place = min(
+            new_starts[i, PLACE] if i < i_end else np.int64(FOREVER),
+            new_moves[j, PLACE] if j < j_end else np.int64(FOREVER),
+        )
+        window = max(numbers[OPEN], first_with(place, numbers))
+        if window <= numbers[DUE_BEFORE]:
+            first = window * numbers[PER_HOP]
+            a, b = of_starts[group, FIRST], of_moves[group, FIRST]
+            _begin(at, 0, starts, a, a + of_starts[group, SIZE], b, b + of_moves[group, SIZE], first)
+            _begin(at, 1, new_starts, i, i_end, j, j_end, first)
+            begun = size
+            size = _correct_group(
+                starts, moves, new_starts, new_moves, at, sums, group, window, numbers, emitted, found, size
+            )
+            if size < 0:
+                return begun, False
+        done[0], done[1] = i_end, j_end
+    return size, True
+
+
+@njit(cache=True)
+def _correct_group(starts, moves, new_starts, new_moves, at, sums, group, window, numbers, emitted, found, size):  # type: ignore[no-untyped-def]
+    """The first row of ``sums`` is what was, the second what changes. −1 where no room is left."""
+    sums[:] = 0
+    while window <= numbers[DUE_BEFORE]:
+        _advance(sums, 0, starts, moves, at, window, numbers)
+        _advance(sums, 1, new_starts, new_moves, at, window, numbers)
+        if _nothing(sums, 1):
+            upcoming = np.int64(FOREVER)
+            if at[1, ENTER] < at[1, STARTS_END]:
+                upcoming = new_starts[at[1, ENTER], PLACE]
+            if at[1, MOVE] < at[1, MOVES_END]:
+                upcoming = min(upcoming, new_moves[at[1, MOVE], PLACE])
+            window = max(window + 1, first_with(upcoming, numbers))
+            continue
+        if size + 2 > len(found):
+            return -1
+        if sums[0, 0] > 0:
+            _write(emitted, size, group, window, TAKEN, numbers)
+            found[size] = sums[0]
+            size += 1
+        if sums[0, 0] + sums[1, 0] > 0:
+            _write(emitted, size, group, window, PUT, numbers)
+            for n in range(sums.shape[1]):
+                found[size, n] = sums[0, n] + sums[1, n]
+            size += 1
+        window += 1
+    return size
+
+
+# --- windows that are due now -----------------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def announce(changes, numbers, heads, links):  # type: ignore[no-untyped-def]
+    """Put groups that changed where their next window may now be."""
+    at = 0
+    while at < len(changes):
+        group = changes[at, GROUP]
+        window = max(numbers[DUE_BEFORE] + 1, first_with(changes[at, PLACE], numbers))
+        if window < links[group, WINDOW]:
+            if links[group, WINDOW] < FOREVER:
+                strike(heads, links, group)
+            enlist(heads, links, group, window)
+        at = until(changes, at, group)
+
+
+@njit(cache=True)
+def complete(starts, of_starts, moves, of_moves, heads, links, numbers, emitted, found, size):  # type: ignore[no-untyped-def]
+    """The windows that are due now, after ``size`` other rows. How many rows there are, and whether these are all."""
+    low, high = numbers[DUE_BEFORE] + 1, numbers[DUE]
+    lists = LISTS if low < high - LISTS else high - low + 1
+    sums, at = np.empty((1, starts.shape[1] - SUMS), np.int64), np.empty((1, 5), np.int64)
+    for n in range(lists):
+        group = heads[(low + n) & (LISTS - 1)]
+        while group != NONE:
+            after = links[group, AFTER]
+            window = links[group, WINDOW]
+            if window <= high:
+                a, b = of_starts[group, FIRST], of_moves[group, FIRST]
+                ends = a + of_starts[group, SIZE], b + of_moves[group, SIZE]
+                _begin(at, 0, starts, a, ends[0], b, ends[1], window * numbers[PER_HOP])
+                size, window = _complete_group(starts, moves, at, sums, group, window, numbers, emitted, found, size)
+                strike(heads, links, group)
+                if window < FOREVER:
+                    enlist(heads, links, group, window)
+                if window <= high:
+                    return size, False
+            group = after
+    return size, True
+
+
+@njit(cache=True)
+def _complete_group(starts, moves, at, sums, group, window, numbers, emitted, found, size):  # type: ignore[no-untyped-def]
+    """The due windows of a group; and its next window, which is due as well where no room was left."""
+    sums[:] = 0
+    while window < FOREVER:
+        _advance(sums, 0, starts, moves, at, window, numbers)
+        if sums[0, 0] == 0:
+            upcoming = starts[at[0, ENTER], PLACE] if at[0, ENTER] < at[0, STARTS_END] else np.int64(FOREVER)
+            window = max(window + 1, first_with(upcoming, numbers))
+            continue
+        if window > numbers[DUE] or size == len(found):
+            break
+        _write(emitted, size, group, window, PUT, numbers)
+        for n in range(sums.shape[1]):
+            found[size, n] = sums[0, n]
+        size += 1
+        window += 1
+    return size, window

@@ -1,0 +1,88 @@
+"""Emission: what the three policies have in common, and what each of them promises, over random plans."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamproof.engines.job import on
+from streamproof.engines.local import LocalEngine
+from streamproof.errors import StreamproofError
+from streamproof.events.batch import Batch
+from streamproof.events.history import History
+from streamproof.kernels.base import Emission
+from streamproof.language.notation import from_document
+from streamproof.plan.check import check
+from tests.engines.local.running import settings_of
+from tests.reference.extra_modules import all_modules
+from tests.reference.random_cases import Case, seeded_case
+from tests.reference.streaming import broken_promise, split_inputs
+
+S = {"op": "source", "name": "S"}
+
+
+def output(case: Case, emission: Emission, seed: int) -> list[Batch] | None:
+    typed = check(case.plan, case.schemas, registry=all_modules())
+    try:
+        return list(LocalEngine(emission=emission).run(typed, split_inputs(case, seed), settings_of(case)))
+    except StreamproofError:
+        return None
+
+
+@pytest.mark.parametrize("start", range(0, 160, 40))
+def test_all_policies_add_up_to_the_same_and_keep_their_promises(start: int) -> None:
+    compared = 0
+    for number in range(start, start + 40):
+        case = seeded_case(number)
+        outputs = [output(case, policy, number) for policy in ("speculative", "eager", "final")]
+        if any(batches is None or not batches for batches in outputs):
+            continue
+        histories = []
+        for batches in outputs:
+            assert batches is not None
+            assert broken_promise(batches, batches[0].schema) == "", f"case {number}"
+            histories.append(History.from_batches(batches[0].schema, batches))
+        assert histories[0] == histories[1] == histories[2], f"case {number}"
+        final = outputs[2]
+        assert final is not None
+        assert all(w > 0 for batch in final for w in batch.rows["w"].to_pylist()), f"case {number}: final took back"
+        compared += 1
+    assert compared > 25
+
+
+def events(*items: tuple[int, int] | int) -> list[dict[str, object]]:
+    """Inserts for lifetimes, CTIs for numbers."""
+    return [
+        {"kind": "cti", "t": item} if isinstance(item, int) else {"le": item[0], "re": item[1], "payload": {"v": 1}}
+        for item in items
+    ]
+
+
+def seen(query: dict[str, object], emission: Emission, pieces: list[list[dict[str, object]]]) -> list[object]:
+    """Per push the rows and the CTI that came out."""
+    running = on(from_document(query), "local", emission=emission).start({"S": {"v": "int64"}})
+    found: list[object] = []
+    for piece in pieces:
+        running.push("S", piece)
+        found.append([(row.pop("le"), row.pop("re"), row.pop("w")) for b in running.pull() for row in b.rows.to_pylist()])
+        found.append(running.cti)
+    return found
+
+
+def test_final_holds_back_what_may_still_change() -> None:
+    """An event that ends at the CTI may still be extended, so it waits; and with it the output's CTI."""
+    pieces = [events((1, 3), (2, 9), 5), events(9), events(10)]
+    assert seen(S, "final", pieces) == [[(1, 3, 1)], 2, [], 2, [(2, 9, 1)], 10]
+
+
+def test_final_windows_come_when_they_are_final() -> None:
+    tumbling = {"op": "agg", "in": S, "window": {"type": "tumbling", "size": 5}, "aggs": {"n": ["count", None]}}
+    pieces = [events((1, 2), (7, 8)), events(5), events(9)]
+    assert seen(tumbling, "final", pieces)[0::2] == [[], [(0, 5, 1)], []]
+    assert seen(tumbling, "speculative", pieces)[0::2] == [[(0, 5, 1)], [], []]
+    assert seen(tumbling, "eager", pieces)[0::2] == [[(0, 5, 1), (5, 10, 1)], [], []]
+
+
+def test_an_unknown_policy_is_refused() -> None:
+    with pytest.raises(StreamproofError, match='unknown emission "late"') as raised:
+        on(from_document(S), "local", emission="late")
+    assert raised.value.fix == "use speculative, eager or final"

@@ -1,0 +1,63 @@
+"""Many cases in one streaming query: each is a query of its own inside the one stateful stage, with its own buckets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamproof.engines.spark.stream.failures import error_from
+from streamproof.engines.spark.stream.query import hosted
+from streamproof.engines.spark.stream.ship import Shipment
+from streamproof.engines.spark.stream.wire import PACKED, PACKED_DDL, answer_schema, from_blobs
+from streamproof.events.history import History
+from tests.spark.stream.splitting import Subject, micro_batches
+from tests.spark.stream.test_bucket import history_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def run_together(
+    spark: SparkSession, subjects: Sequence[Subject], folder: Path, *, batches: int, keep: bool = True
+) -> list[History]:
+    """The result of every subject, all run in one streaming query."""
+    numbered = [subject.numbered(n) for n, subject in enumerate(subjects)]
+    _write_batches(numbered, folder / "in", batches)
+    frame = spark.readStream.schema(PACKED_DDL).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+    answers: list[pa.Table] = []
+    seen: list[int] = []
+
+    def take(batch: DataFrame, number: int) -> None:
+        seen.append(number)
+        answers.append(batch.select("query", "cti", "rows").toArrow())
+
+    packed = hosted(frame, Shipment.of([subject.stage for subject in numbered]), keep=keep)
+    writer = packed.writeStream.outputMode("append").foreachBatch(take).trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
+    try:
+        query.awaitTermination()
+    except Exception as error:
+        raise error_from(str(error)) from None
+    assert len(seen) == batches, "one micro-batch per file"
+    together = pa.concat_tables(answers)
+    return [_result(subject, together) for subject in numbered]
+
+
+def _write_batches(subjects: Sequence[Subject], folder: Path, count: int) -> None:
+    folder.mkdir()
+    cut = [list(micro_batches(subject, count, seed=n)) for n, subject in enumerate(subjects)]
+    for number in range(count):
+        file = folder / f"{number:03}.parquet"
+        pq.write_table(pa.concat_tables([tables[number] for tables in cut]).cast(PACKED), file)
+        os.utime(file, (1e9 + number, 1e9 + number))  # Spark reads files in the order of these
+
+
+def _result(subject: Subject, answers: pa.Table) -> History:
+    mine = answers.filter(pa.compute.equal(answers["query"], subject.query))
+    schema = answer_schema(subject.typed.schema, subject.emit)
+    return history_of(subject, from_blobs(mine["rows"].drop_null().to_pylist(), schema))

@@ -1,0 +1,104 @@
+"""Cases cut into micro-batches and buckets, in the form in which they reach the stateful stage."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from streamproof.engines.base import Settings
+from streamproof.engines.spark.stream.arrivals import advanced_sources
+from streamproof.engines.spark.stream.doors import Door, pack
+from streamproof.engines.spark.stream.keys import split_by
+from streamproof.engines.spark.stream.ship import Stage
+from streamproof.engines.spark.stream.wire import PACKED, Emit, Part
+from streamproof.events.encode import cti
+from streamproof.events.stream import PhysicalStream
+from streamproof.events.time import FOREVER
+from streamproof.plan.check import Typed
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A typed plan with its input, ready to be run in buckets."""
+
+    typed: Typed
+    streams: Mapping[str, PhysicalStream]
+    settings: Settings
+    buckets: int = 1
+    emit: Emit = "rows"
+    query: int = 0
+
+    @property
+    def splitting(self) -> dict[str, tuple[str, ...]] | None:
+        return None if advanced_sources(self.typed) else split_by(self.typed)
+
+    @property
+    def count(self) -> int:
+        return 1 if self.splitting is None else self.buckets
+
+    @property
+    def stage(self) -> Stage:
+        settings = self.settings
+        doors = tuple(
+            Door(name, n, stream.schema, "physical", self.count, query=self.query)
+            for n, (name, stream) in enumerate(self.streams.items())
+        )
+        return Stage(self.typed, doors, settings.registry, settings.limits, horizon=settings.horizon, emit=self.emit)
+
+    def numbered(self, query: int) -> Subject:
+        return replace(self, query=query)
+
+
+def micro_batches(subject: Subject, count: int, seed: int) -> Iterator[pa.Table]:
+    """The input as packed rows, cut at random into so many micro-batches; the last one brings the end of time."""
+    choices = random.Random(seed)
+    cuts = {
+        name: sorted(choices.randint(0, len(stream)) for _ in range(count - 1))
+        for name, stream in subject.streams.items()
+    }
+    for number in range(count):
+        batches = [
+            pack(door, table, order)
+            for door in subject.stage.doors
+            for order, table in enumerate(_chunk(subject, door, cuts[door.name], number, count))
+        ]
+        yield pa.Table.from_batches(batches, schema=PACKED)
+
+
+def _chunk(subject: Subject, door: Door, cuts: Sequence[int], number: int, count: int) -> Iterator[pa.Table]:
+    stream = subject.streams[door.name]
+    start = cuts[number - 1] if number else 0
+    end = cuts[number] if number < count - 1 else len(stream)
+    chunk = stream.slice(start, end - start)
+    if number == count - 1:
+        chunk = PhysicalStream.concat([chunk, cti(stream.schema, FOREVER)])
+    if len(chunk):
+        yield with_buckets(subject, door, chunk)
+
+
+def with_buckets(subject: Subject, door: Door, chunk: PhysicalStream) -> pa.Table:
+    """The chunk in normal form: the bucket of each row first."""
+    columns = (subject.splitting or {}).get(door.name, ())
+    keys = [chunk.payload[name].to_pylist() for name in columns]
+    numbers = [_hash([key[n] for key in keys]) % subject.count for n in range(len(chunk))]
+    bucket = pa.array(np.array(numbers, np.int32))
+    return pa.table([bucket, *chunk.rows.columns], names=[f"c{n}" for n in range(1 + chunk.rows.num_columns)])
+
+
+def _hash(values: list[object]) -> int:
+    shown = [repr(abs(value) if isinstance(value, float) else value) for value in values]
+    return zlib.crc32("|".join(shown).encode())
+
+
+def parts_by_bucket(table: pa.Table) -> dict[int, list[Part]]:
+    """What each bucket gets of a micro-batch."""
+    found: dict[int, list[Part]] = {}
+    for row in table.to_pylist():
+        part = Part(*(row[name] for name in ("source", "order", "cti", "events", "dropped", "dead", "rows")))
+        found.setdefault(row["bucket"], []).append(part)
+    return found

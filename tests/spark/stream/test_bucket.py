@@ -1,0 +1,102 @@
+"""Buckets without Spark: any plan, cut into any buckets and micro-batches, saved and restored, means the same."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+
+from streamproof.engines.base import Settings
+from streamproof.engines.local import LocalEngine
+from streamproof.engines.spark.stream.bucket import Bucket, bucket_from
+from streamproof.engines.spark.stream.ship import Shipment
+from streamproof.engines.spark.stream.wire import answer_schema, from_blobs
+from streamproof.errors import InputError, StreamproofError
+from streamproof.events.batch import Batch
+from streamproof.events.history import History
+from streamproof.events.physical import PhysicalStream, to_batches, to_history
+from streamproof.events.time import FOREVER
+from streamproof.plan.check import check
+from tests.reference.extra_modules import all_modules
+from tests.reference.random_cases import seeded_case
+from tests.spark.stream.splitting import Subject, micro_batches, parts_by_bucket
+
+
+def random_subject(seed: int) -> Subject:
+    case, choices = seeded_case(seed), random.Random(seed)
+    settings = Settings(horizon=case.horizon, limits=case.limits, registry=all_modules())
+    streams = {n: PhysicalStream.from_events(s.events, schema=s.schema) for n, s in case.streams.items()}
+    typed = check(case.plan, case.schemas, registry=all_modules())
+    emit = choices.choice(["rows", "events"])
+    return Subject(typed, streams, settings, buckets=choices.randint(1, 8), emit=emit)
+
+
+def expected(subject: Subject) -> History | str:
+    """What the local engine says, or the name of its error."""
+    inputs = {name: list(to_batches(stream)) for name, stream in subject.streams.items()}
+    try:
+        output = list(LocalEngine().run(subject.typed, inputs, subject.settings))
+        return History.from_batches(subject.typed.schema, output)
+    except StreamproofError as error:
+        return error.name
+
+
+def run_in_buckets(subject: Subject, *, batches: int, seed: int, forget: bool) -> History:
+    """What the buckets' answers add up to; with ``forget`` each starts every micro-batch from its saved state."""
+    stage = subject.stage
+    buckets: dict[int, Bucket] = {}
+    saved: dict[int, list[bytes]] = {}
+    blobs: list[bytes] = []
+    for table in micro_batches(subject, batches, seed):
+        for number, parts in parts_by_bucket(table).items():
+            bucket = bucket_from(stage, number, saved.get(number)) if forget else buckets.get(number)
+            bucket = bucket or Bucket(stage, number)
+            answer = bucket.answer(parts)
+            blobs += [answer.rows] if answer.rows is not None else []
+            saved[number], buckets[number] = bucket.save(), bucket
+    assert len(buckets) == subject.count, "the end of time reaches every bucket"
+    assert all(bucket.cti == FOREVER for bucket in buckets.values())
+    rows = from_blobs(blobs, answer_schema(subject.typed.schema, subject.emit))
+    return history_of(subject, rows)
+
+
+def history_of(subject: Subject, rows: pa.Table) -> History:
+    schema = subject.typed.schema
+    if subject.emit == "events":
+        return to_history(PhysicalStream(schema, rows), schema=schema)
+    return History.from_batches(schema, [Batch(schema, rows)])
+
+
+@pytest.mark.parametrize("start", range(0, 300, 100))
+def test_buckets_and_micro_batches_do_not_change_the_result(start: int) -> None:
+    compared = cut = 0
+    for seed in range(start, start + 100):
+        subject = random_subject(seed)
+        wanted = expected(subject)
+        if isinstance(wanted, str):
+            continue
+        try:
+            found = run_in_buckets(subject, batches=1 + seed % 6, seed=seed, forget=bool(seed % 2))
+        except StreamproofError as error:
+            raise AssertionError(f"case {seed}: {error}") from error
+        assert found == wanted, f"case {seed}"
+        compared, cut = compared + 1, cut + (subject.count > 1)
+    assert compared > 80
+    assert cut > 10
+
+
+def test_a_query_survives_the_way_to_a_worker() -> None:
+    subject = random_subject(3)
+    opened = Shipment.of([subject.stage]).open(0)
+    assert opened.typed.schema == subject.typed.schema
+    assert {m.name for m in opened.registry} == {m.name for m in subject.settings.registry}
+    assert [d.name for d in opened.doors] == [d.name for d in subject.stage.doors]
+
+
+def test_a_state_of_another_version_is_refused() -> None:
+    bucket = Bucket(random_subject(3).stage, 0)
+    parts = bucket.save()
+    parts[0] = parts[0].replace(b'"version": 1', b'"version": 99')
+    with pytest.raises(InputError, match="has version 99, this program reads 1"):
+        bucket.restore(parts)

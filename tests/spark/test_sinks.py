@@ -1,0 +1,106 @@
+"""Sinks without Spark: what is in the folder adds up to the result, wherever a crash hits."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from streamproof.engines.spark.sinks import Content, FileSink, Format, Output, Receiver, Step, read_output, read_state
+from streamproof.engines.spark.stream.bucket import Bucket
+from streamproof.engines.spark.stream.wire import ANSWER
+from streamproof.errors import InputError, StreamproofError
+from streamproof.events.files import read
+from streamproof.events.history import History
+from streamproof.events.time import FOREVER
+from streamproof.events.validate import Validator
+from tests.spark.stream.splitting import Subject, micro_batches, parts_by_bucket
+from tests.spark.stream.test_bucket import expected, random_subject
+
+
+class Crash(Exception):
+    """The driver is killed here."""
+
+
+def answers(subject: Subject, batches: int, seed: int) -> list[pa.Table]:
+    """What a sink is given, micro-batch by micro-batch."""
+    stage = subject.stage
+    buckets = {number: Bucket(stage, number) for number in range(subject.count)}
+    tables = []
+    for table in micro_batches(subject, batches, seed):
+        rows = []
+        for number, parts in parts_by_bucket(table).items():
+            answer = buckets[number].answer(parts)
+            fields = {name: getattr(answer, name, 0) for name in ANSWER.names}
+            rows.append({**fields, "query": 0, "bucket": number, "state": 0})
+        tables.append(pa.Table.from_pylist(rows, schema=ANSWER))
+    return tables
+
+
+def judged(seed: int, content: Content) -> tuple[Subject, History] | None:
+    subject = random_subject(seed)
+    emit = "events" if content == "events" else "rows"
+    subject = Subject(subject.typed, subject.streams, subject.settings, subject.buckets, emit)
+    wanted = expected(subject)
+    return None if isinstance(wanted, str) else (subject, wanted)
+
+
+@pytest.mark.parametrize("content", ["events", "rows", "cht"])
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_a_folder_adds_up_to_the_result_wherever_a_crash_hits(tmp_path: Path, content: Content, kind: Format) -> None:
+    compared = 0
+    for seed in range(40):
+        found = judged(seed, content)
+        if found is None:
+            continue
+        subject, wanted = found
+        output = Output(subject.typed.schema, subject.count, "run")
+        folder = tmp_path / str(seed)
+        choices = random.Random(seed)
+
+        def crash_sometimes(step: Step, number: int, choices: random.Random = choices) -> None:
+            if choices.random() < 0.3:
+                raise Crash(step)
+
+        for number, table in enumerate(answers(subject, 4, seed)):
+            delivered = False
+            while not delivered:  # a new driver begins where the old one was killed
+                try:
+                    sink = FileSink(folder, content=content, format=kind, on_step=crash_sometimes)
+                    Receiver(sink, output).take(number, table)
+                    delivered = choices.random() < 0.8  # the micro-batch may come again even then
+                except Crash:
+                    pass
+        assert read_output(folder) == wanted, f"case {seed}"
+        assert read_state(folder)["cti"] == FOREVER
+        compared += 1
+    assert compared > 25
+
+
+def test_the_events_in_a_folder_are_a_legal_stream(tmp_path: Path) -> None:
+    for seed in range(40):
+        found = judged(seed, "events")
+        if found is None:
+            continue
+        subject, wanted = found
+        folder = tmp_path / str(seed)
+        receiver = Receiver(FileSink(folder), Output(subject.typed.schema, subject.count, "run"))
+        for number, table in enumerate(answers(subject, 4, seed)):
+            receiver.take(number, table)
+        validator = Validator()
+        for file in sorted(folder.glob("batch-*")):
+            validator.check(read(file, schema=wanted.schema).stream())
+        assert validator.cti == FOREVER
+
+
+def test_a_folder_with_something_else_in_it_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    output = Output(random_subject(3).typed.schema, 1, "run")
+    with pytest.raises(InputError, match=r"is not empty: mine\.txt"):
+        Receiver(FileSink(tmp_path), output)
+    with pytest.raises(StreamproofError, match="holds no output of a streaming run"):
+        read_output(tmp_path)
+    with pytest.raises(InputError, match="unknown content 'table'"):
+        FileSink(tmp_path, content="table")  # type: ignore[arg-type]
