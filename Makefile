@@ -10,7 +10,7 @@ COUNT  ?= 2000
 ENGINE ?= duckdb
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-all fuzz bench docs lock clean
+.PHONY: help demo warm-up test check test-all fuzz bench docs lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -24,6 +24,9 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY) ## set up, then the tour: two queries over a month of earthquakes
 	@$(BIN)/streamproof demo
+
+warm-up: $(READY) ## compile the kernels now, so that no later run waits for it
+	@$(BIN)/streamproof warm-up
 
 test: $(READY) ## set up, then every test that takes seconds (CI runs this)
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow"

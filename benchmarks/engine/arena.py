@@ -20,6 +20,7 @@ import psutil
 from engine.protocol import MARK, Answer, Task
 
 BENCHMARKS = Path(__file__).parent.parent
+WALL = 5  # a contestant that waits more than it works is stopped as well, after so many times the patience
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -116,10 +117,15 @@ class Contestant:
         self._answers.put(None)
 
     def _wait(self, patience: float) -> dict[str, object]:
-        try:
-            line = self._answers.get(timeout=patience)
-        except queue.Empty:
-            raise Stopped(f"stopped after {patience:.0f} s") from None
+        """The next answer. Patience is in seconds of its CPU time: others may keep the machine busy."""
+        limit, clock = self.cpu() + patience, time.monotonic() + WALL * patience
+        while True:
+            try:
+                line = self._answers.get(timeout=0.5)
+                break
+            except queue.Empty:
+                if self.cpu() > limit or time.monotonic() > clock:
+                    raise Stopped(f"stopped after {patience:.0f} s") from None
         if line is None:
             raise Failed(f"its process ended; the end of {self.log}:\n{tail(self.log)}")
         answer: dict[str, object] = json.loads(line)

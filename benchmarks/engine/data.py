@@ -69,21 +69,22 @@ def write(folder: Path, shape: Shape, *, kinds: Iterable[str], forms: Iterable[s
         if kind == "retracted":
             table = retracted(table, seed=3)
         pq.write_table(table, folder / f"{kind}.parquet")
-        if "csv" in forms:
-            options = pyarrow.csv.WriteOptions(include_header=False)
-            pyarrow.csv.write_csv(table, folder / f"{kind}.csv", write_options=options)
+        for form in {"csv", "headed.csv"}.intersection(forms):
+            options = pyarrow.csv.WriteOptions(include_header=form == "headed.csv")
+            pyarrow.csv.write_csv(table, folder / f"{kind}.{form}", write_options=options)
         if "parts" in forms:
             _write_parts(folder / f"{kind}.parts", table, batch)
 
 
 def _write_parts(folder: Path, table: pa.Table, batch: int) -> None:
-    """One file per batch, and last an event far in the future, which makes a watermark pass all the others."""
+    """One file per batch, and two more with an event far in the future: the first makes a watermark pass all others,
+    the second is the micro-batch that sees it pass."""
     folder.mkdir()
-    last = pa.array([BEGINNING + table.num_rows + FLUSH_AFTER])
-    flush = [last, pa.array([last[0].as_py() + 1]), pa.array([FLUSH_KEY]), pa.array([0.0])]
     parts = [table.slice(first, batch) for first in range(0, table.num_rows, batch)]
     if "w" not in table.column_names:
-        parts.append(pa.Table.from_arrays(flush, names=table.column_names))
+        far = BEGINNING + table.num_rows + FLUSH_AFTER
+        flush = pa.table({"le": [far], "re": [far + 1], "k": [FLUSH_KEY], "v": [0.0]})
+        parts += [flush, flush]
     for place, part in enumerate(parts):
         path = folder / f"part-{place:05}.parquet"
         pq.write_table(part, path)

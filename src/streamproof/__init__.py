@@ -44,6 +44,11 @@ if TYPE_CHECKING:
     from streamproof.events.time import BEGINNING as BEGINNING
     from streamproof.events.time import FOREVER as FOREVER
     from streamproof.events.validate import Validator as Validator
+    from streamproof.generate.describe import describe as describe
+    from streamproof.generate.facets import Facets as Facets
+    from streamproof.generate.speculative import make_duplicates as make_duplicates
+    from streamproof.generate.speculative import make_speculative as make_speculative
+    from streamproof.generate.stream import generated as generated
     from streamproof.kernels.modulecheck import check_module as check_module
     from streamproof.plan.failures import DeadLetter as DeadLetter
     from streamproof.plan.modules import Event as Event
@@ -96,6 +101,10 @@ _ROOMS = {
     "events.schema": "Schema",
     "events.time": "BEGINNING FOREVER",
     "events.validate": "Validator",
+    "generate.describe": "describe",
+    "generate.facets": "Facets",
+    "generate.speculative": "make_duplicates make_speculative",
+    "generate.stream": "generated",
     "kernels.modulecheck": "check_module",
     "plan.failures": "DeadLetter",
     "plan.modules": "Event Parameter Properties Registry uda udf udo",

@@ -14,11 +14,13 @@ import typer
 from streamproof.cli.convert import convert
 from streamproof.cli.demo import demo
 from streamproof.cli.explain import explain
+from streamproof.cli.generate import generate
 from streamproof.cli.modules import app as modules
 from streamproof.cli.run import run
 from streamproof.cli.screen import note, print_line, show_error
 from streamproof.cli.trace import trace
 from streamproof.cli.validate import validate
+from streamproof.cli.warm_up import warm_up
 from streamproof.errors import StreamproofError
 
 app = typer.Typer(
@@ -30,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, run, explain, trace, validate, convert):
+for command in (demo, run, explain, trace, validate, convert, generate, warm_up):
     app.command()(command)
 app.add_typer(modules, name="modules")
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from streamproof.cli.inputs import open_input, rejected, split_input
+from streamproof.cli.live_options import Emission, Emit, LiveOptions, Output, live_run, report
 from streamproof.cli.plans import load_plan, read_horizon, registry_of
 from streamproof.cli.screen import counted, note, out, print_blocks, print_line, progress, show_history
 from streamproof.engines.inputs import Input
@@ -19,7 +20,7 @@ from streamproof.events.validate import Policy, Validator
 from streamproof.plan import nodes
 from streamproof.plan.limits import Limits
 
-Emit = Literal["cht", "events"]
+INTERRUPTED = 130  # the exit code after Ctrl-C
 PICTURE_ROWS = 12  # larger results are shown as a table only
 
 
@@ -28,7 +29,7 @@ def run(
     input: Annotated[
         list[str] | None, typer.Option(help="NAME=FILE for each source; JSONL, CSV, Parquet or Arrow.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="duckdb or postgres.")] = "duckdb",
+    engine: Annotated[str, typer.Option(help="duckdb, postgres, or local: part by part as input comes.")] = "duckdb",
     emit: Annotated[Emit, typer.Option(help="The canonical history, or physical events.")] = "cht",
     out: Annotated[Path | None, typer.Option(help="Write to this file; its ending tells the format.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing --out file.")] = False,
@@ -43,42 +44,75 @@ def run(
     modules: Annotated[list[str] | None, typer.Option(help="Python modules with UDFs, UDAs and UDOs.")] = None,
     dsn: Annotated[str | None, typer.Option(help="The PostgreSQL server, for --engine postgres.")] = None,
     max_windows: Annotated[int, typer.Option(help="The most windows one event may fall into.")] = 1_000_000,
+    emission: Annotated[Emission, typer.Option(help="local: when results come out.")] = "speculative",
+    batch_size: Annotated[int | None, typer.Option(min=1, help="local: the most events that run at once.")] = None,
+    snapshot: Annotated[Path | None, typer.Option(help="local: after Ctrl-C, the state goes here.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="local: go on from such a file.")] = None,
+    late_file: Annotated[Path | None, typer.Option(help="local: where events go that advance_time drops.")] = None,
+    on_module_error: Annotated[
+        Literal["fail", "dead-letter"], typer.Option(help="local: what happens where a module fails.")
+    ] = "fail",
+    module_letters: Annotated[Path | None, typer.Option(help="local: where a module's failures go.")] = None,
+    metrics: Annotated[bool, typer.Option("--metrics", help="local: the run in numbers, at its end.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="local: no progress and no remarks.")] = False,
     show_sql: Annotated[bool, typer.Option("--show-sql", help="Print the SQL instead of running it.")] = False,
     limit: Annotated[int, typer.Option(help="How many rows to show on a terminal.")] = 20,
 ) -> None:
     """Run a plan over files and print its canonical history."""
-    options: dict[str, Any] = {} if dsn is None else {"dsn": dsn}
+    options = LiveOptions(
+        emission=emission, batch_size=batch_size, snapshot=snapshot, resume=resume, late_file=late_file,
+        on_module_error=on_module_error, module_letters=module_letters, metrics=metrics, quiet=quiet,
+    )  # fmt: skip
+    engine_options: dict[str, Any] = {**({} if dsn is None else {"dsn": dsn}), **options.engine_options(engine)}
     job = on(
         load_plan(plan), engine, horizon=read_horizon(horizon), modules=registry_of(modules or []),
-        limits=Limits(windows_per_event=max_windows), **options,
+        limits=Limits(windows_per_event=max_windows), **engine_options,
     )  # fmt: skip
     validators = {name: Validator(policy=on_error) for name in nodes.sources(job.plan)}
+    output = Output(emit=emit, out=out, overwrite=overwrite)
     with progress("reading") as advance:
-        readers = _open(job, input or [], map or [], rejects, advance)
-        loaded = job.load(readers, validators)
+        is_live = engine == "local" and not show_sql  # which shows its own progress
+        readers, files = _open(job, input or [], map or [], rejects, None if is_live else advance)
+        loaded = {} if is_live else job.load(readers, validators)
         if show_sql:
             print_line(_sql(job, {name: part.schema for name, part in loaded.items()}))
             return
-        result = job.run_loaded(loaded)
+        result = None if is_live else job.run_loaded(loaded)
+    if result is None:
+        live = live_run(job, readers, validators, options=options, output=output, files=files)
+        result = live.run()
+        report(live, options, as_json=json)
     _report(readers, validators, dead_letters)
-    if out is not None:
-        write(result.history if emit == "cht" else result.events, out, overwrite=overwrite)
-        note(f"{counted(len(result.history), 'row')} in {out}")
-    else:
-        _show(result, emit=emit, as_json=json, limit=limit)
+    if result is None:  # interrupted
+        raise typer.Exit(INTERRUPTED)
+    _give(result, output, as_json=json, limit=limit, streamed=is_live and emit == "events")
+
+
+def _give(result: Run, output: Output, *, as_json: bool, limit: int, streamed: bool) -> None:
+    """The result, unless it went out piece by piece already."""
+    if streamed:
+        return
+    if output.out is None:
+        _show(result, emit=output.emit, as_json=as_json, limit=limit)
+        return
+    write(result.history if output.emit == "cht" else result.events, output.out, overwrite=output.overwrite)
+    note(f"{counted(len(result.history), 'row')} in {output.out}")
 
 
 def _open(
-    job: Job, inputs: list[str], maps: list[str], rejects: Path | None, advance: Callable[[int], None]
-) -> dict[str, Input]:
+    job: Job, inputs: list[str], maps: list[str], rejects: Path | None, advance: Callable[[int], None] | None
+) -> tuple[dict[str, Input], dict[str, Path]]:
+    """Readers of the inputs, and their files."""
     declared = {node.name: node.schema for node in nodes.walk(job.plan) if isinstance(node, nodes.Source)}
     readers: dict[str, Input] = {}
+    files: dict[str, Path] = {}
     for text in inputs:
         name, path = split_input(text)
         if name in readers:
             raise InputError(f'two files are given for the source "{name}"', fix="give each source one file")
         readers[name] = open_input(name, path, maps=maps, schema=declared.get(name), rejects=rejects, on_rows=advance)
-    return readers
+        files[name] = path
+    return readers, files
 
 
 def _sql(job: Job, schemas: Mapping[str, object]) -> str:

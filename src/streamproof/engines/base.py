@@ -13,6 +13,7 @@ from streamproof import extensions
 from streamproof.events.batch import Batch
 from streamproof.events.schema import Schema
 from streamproof.plan.check import Typed, check
+from streamproof.plan.failures import OnModuleError
 from streamproof.plan.library import installed
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Registry
@@ -30,6 +31,7 @@ class Settings:
     horizon: int | None = None  # leaves out hopping, tumbling and chop windows that end later
     registry: Registry = field(default_factory=installed)
     limits: Limits = field(default_factory=Limits)
+    on_module_error: OnModuleError = "fail"  # or dead_letter: what a failing module would have given is left out
     optimise: bool = True  # rewrite the plan before it runs; the result is the same
 
 

@@ -29,6 +29,7 @@ from streamproof.events.schema import Schema, Type
 from streamproof.events.validate import Validator
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
+from streamproof.plan.failures import OnModuleError
 from streamproof.plan.library import installed
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Module, Registry
@@ -175,6 +176,14 @@ class Job:
         output = tuple(self.engine.run(typed, batches, self.settings))
         return Run(self.plan, typed.schema, output, perf_counter() - started)
 
+    def batch(self, inputs: Mapping[str, Any]) -> Any:
+        """The plan over DataFrames, as a DataFrame, on an engine that has them: spark. See `SparkEngine.batch`."""
+        over_frames = getattr(self.engine, "batch", None)
+        if over_frames is None:
+            text = f"the engine {self.engine.name} does not read DataFrames"
+            raise InputError(text, fix='use the engine "spark", or run(inputs)')
+        return over_frames(self.plan, inputs, self.settings)
+
     def stream(self, inputs: Mapping[str, Any], **options: Any) -> Any:
         """The plan over tables that keep growing, on an engine that has them: spark. See `SparkEngine.stream`."""
         over_tables = getattr(self.engine, "stream", None)
@@ -195,10 +204,20 @@ def on(
     horizon: int | None = None,
     modules: Registry | list[Module] | None = None,
     limits: Limits | None = None,
+    on_module_error: OnModuleError = "fail",
     optimise: bool = True,
     **options: object,
 ) -> Job:
     """A plan on the engine of that name. ``options`` are the engine's own, e.g. ``dsn`` for postgres."""
     registry = installed() if modules is None else Registry([*installed(), *modules])
-    settings = Settings(horizon=horizon, registry=registry, limits=limits or Limits(), optimise=optimise)
-    return Job(plan, engine(engine_name, **options), settings)
+    settings = Settings(
+        horizon=horizon,
+        registry=registry,
+        limits=limits or Limits(),
+        on_module_error=on_module_error,
+        optimise=optimise,
+    )
+    made = engine(engine_name, **options)
+    if on_module_error != "fail" and not isinstance(made, LiveEngine):
+        raise InputError(f"the engine {made.name} ends at a module's first error", fix='use the engine "local"')
+    return Job(plan, made, settings)

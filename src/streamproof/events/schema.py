@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias, get_args
 
 import pyarrow as pa
@@ -172,8 +173,13 @@ class Schema:
     @property
     def arrow_rows(self) -> pa.Schema:
         """The Arrow schema of signed rows: le, re, w, then the payload."""
-        times = [(name, pa.int64()) for name in RESERVED]
-        return pa.schema([*times, *((name, kind.arrow) for name, kind in self.columns)])
+        return _arrow_rows(self.columns)
+
+
+@lru_cache(maxsize=256)  # every batch asks for it
+def _arrow_rows(columns: tuple[tuple[str, Type], ...]) -> pa.Schema:
+    times = [(name, pa.int64()) for name in RESERVED]
+    return pa.schema([*times, *((name, kind.arrow) for name, kind in columns)])
 
 
 def check_names(names: Iterable[str], error: type[StreamproofError] = PlanError) -> None:

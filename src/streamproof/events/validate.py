@@ -106,6 +106,7 @@ class Validator:
         self.violations: list[Violation] = []  # the first ``keep`` of them
         self.rows_seen = 0
         self.cti = BEGINNING  # the last CTI
+        self.forgetful = False  # True: no id comes twice and nothing is retracted, so no event need be remembered
         self._keep = keep
         self._live: PhysicalStream | None = None  # live events as inserts with their current end
         self._latest = BEGINNING  # the greatest le of an insert
@@ -227,6 +228,8 @@ class Validator:
         fresh = legal & (rows.kind == INSERT)
         fresh[: rows.old] = False
         self._latest = max(self._latest, int(rows.le[fresh].max(initial=BEGINNING)))
+        if self.forgetful:
+            return
         last = np.full(int(rows.id.max(initial=-1)) + 1, -1)
         of_events = np.flatnonzero(legal & (rows.kind != CTI))
         last[rows.id[of_events]] = of_events  # the last assignment wins, and rows are in order of arrival

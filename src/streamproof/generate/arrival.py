@@ -6,9 +6,9 @@ A *turn* is ``3·place + phase``: before the event of that place, in its turn, o
 >>> arrival = Arrival.of(lifetimes(facets, 6, seed=4), facets, seed=4)
 >>> index = np.arange(6)
 >>> arrival.late(index).tolist()
-[True, True, False, False, True, False]
+[True, True, False, True, False, False]
 >>> np.argsort(arrival.turns(index), kind="stable").tolist()
-[2, 0, 3, 1, 5, 4]
+[2, 0, 4, 1, 3, 5]
 
 Law: exactly the chosen events are late, each by at most as many places as the facet says, or one event.
 """

@@ -143,7 +143,7 @@ class Changes:
         draw = self._draw("end", block.event)
         before = np.where(shrink, _longer(block, draw), block.re)
         before = np.where(extend, _shorter(block, draw, self.start), before)
-        if not chain.any():
+        if self.change not in ("chains", "mixed"):  # not: where no event of the block has a chain, waits would differ
             return [before, block.re]
         changes = np.where(chain, 2 + below(self._draw("changes", block.event), LONGEST - 1), 0)
         ends = [block.re]

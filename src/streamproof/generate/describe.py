@@ -64,8 +64,11 @@ class Figures:
         return {**asdict(self), **shares}
 
 
-def describe(stream: PhysicalStream | Iterable[PhysicalStream]) -> Figures:
-    """The facets of a stream, or of its chunks one after the other, in figures."""
+def describe(stream: PhysicalStream | Iterable[PhysicalStream], *, history: bool = True) -> Figures:
+    """The facets of a stream, or of its chunks one after the other, in figures.
+
+    ``history=False`` leaves out the figures of the history, which take the most time.
+    """
     chunks = [stream] if isinstance(stream, PhysicalStream) else list(stream)
     whole = PhysicalStream.concat(chunks)
     kind, le, re = whole.kinds, ints(whole.rows["le"]), ints(whole.rows["re"])
@@ -73,7 +76,7 @@ def describe(stream: PhysicalStream | Iterable[PhysicalStream]) -> Figures:
     retract = kind == RETRACT
     late, most_late, lag = _lateness(kind, le)
     mean_alive, most_alive = _alive(kind, le, re, after)
-    copies, shortest, longest, endless, without_start = _history(whole)
+    copies, shortest, longest, endless, without_start = _history(whole) if history else [None] * 5
     return Figures(
         rows=len(whole), inserts=int(np.sum(kind == INSERT)), retractions=int(retract.sum()),
         ctis=int(np.sum(kind == CTI)), late=late, most_late=most_late,

@@ -29,8 +29,8 @@ MOST: Final = 2**31 - 1  # indices stay below it, so that index · count fits in
 
 _BITS: Final = 8  # a quota is kept in every block of 256 indices
 _SIZE: Final = 1 << _BITS
-_MASKS: Final = np.array([0, *((1 << (size - 1).bit_length()) - 1 for size in range(1, _SIZE + 1))], np.uint64)
-"""By size, the least 2^n − 1 that all places below it fit into."""
+_BITS_OF: Final = np.array([0, *((size - 1).bit_length() for size in range(1, _SIZE + 1))], np.uint64)
+"""How many bits the places of a block need, by its size."""
 
 
 def key_of(seed: int, *purpose: str | int) -> int:
@@ -111,19 +111,23 @@ def exactly(key: int, index: Ints, total: int, wanted: int) -> Flags:
 def _shuffled(key: int, block: Ints, place: Ints, size: Ints) -> Ints:
     """The places of each block in another order: a permutation of the block's places."""
     word = words(key, block)
-    mask = _MASKS[size]
-    moved = _permuted(word, place, mask)
+    bits = _BITS_OF[size]
+    moved = _permuted(word, place, bits)
     outside = np.flatnonzero(moved >= size)  # the last block is shorter: go on until inside, still a permutation
     while len(outside):
-        moved[outside] = _permuted(word[outside], moved[outside], mask[outside])
+        moved[outside] = _permuted(word[outside], moved[outside], bits[outside])
         outside = outside[moved[outside] >= size[outside]]
     return moved
 
 
-def _permuted(word: Words, place: Ints, mask: Words) -> Ints:
-    """A permutation of 0…mask that the word chooses: odd factors, sums and shifts are all invertible modulo 2^n."""
-    moved = place.astype(np.uint64)
+def _permuted(word: Words, place: Ints, bits: Words) -> Ints:
+    """A permutation of 0…2^bits − 1 that the word chooses: odd factors, sums and shifts are all invertible there."""
+    moved, mask, half = (
+        place.astype(np.uint64),
+        (np.uint64(1) << bits) - np.uint64(1),
+        bits + np.uint64(1) >> np.uint64(1),
+    )
     for shift in (0, 16, 32, 48):
         moved = moved * (word >> np.uint64(shift) | np.uint64(1)) + (word >> np.uint64(shift + 8)) & mask
-        moved ^= moved >> np.uint64(4)
+        moved ^= moved >> half
     return moved.astype(np.int64)

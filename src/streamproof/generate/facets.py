@@ -133,9 +133,10 @@ class Facets:
     def _numbers(self) -> Numbers:
         late, places = _disorder(self.disorder)
         change, speculated = _speculation(self.speculation)
-        overlap = self.overlap if self.overlap is not None else "medium"
+        duration = "point" if self.shape == "point" else "short"
+        overlap = "medium" if self.overlap is None else self.overlap
         return Numbers(
-            duration=_duration(self.duration or ("point" if self.shape == "point" else "short")),
+            duration=_duration(duration if self.duration is None else self.duration),
             overlap=fraction_of("overlap", overlap, OVERLAPS, Fraction(1, 1000), Fraction(1_000_000)),
             every=_every(self.liveliness), late=late, places=places, change=change, speculated=speculated,
             copies=fraction_of("duplicates", self.duplicates, DUPLICATES, Fraction(0), _MOST),

@@ -2,7 +2,7 @@
 
 >>> schema = Schema.of({"k": "string", "v": "int64"})
 >>> Payload.of(schema, Facets(keys=3, nulls=0.5), 4, seed=7).columns(np.arange(4))[0].to_pylist()
-[None, 'k2', 'k2', None]
+['k0', None, 'k2', None]
 
 A value is drawn as a *code* below the number of keys, and each type writes codes in its own way; so columns of any type
 have as many different values as the facet says, as far as the type has them.

@@ -1,8 +1,8 @@
 """Speculation by query: a fragment above each source that turns late events into insertions and retractions.
 
 A top-k per group is emitted as soon as it can be, and corrected when a late event changes it. So instead of making
-retractions, one puts such a fragment above a plain source, feeds it out of order, and whatever stands above the fragment
-sees a stream rich in overlapping insertions and retractions. The data is influenced by manipulating the query.
+retractions, one puts such a fragment above a plain source, feeds it out of order, and whatever stands above it sees a
+stream rich in overlapping insertions and retractions. The data is influenced by manipulating the query.
 
 >>> plan = Where(Source("S", Schema.of({"k": "string", "v": "int64"})), TRUE)
 >>> [type(node).__name__ for node in walk(make_speculative(plan))]

@@ -3,10 +3,10 @@
 >>> stream = generated({"k": "string"}, 4, 7, Facets(keys=2, disorder=0.25, liveliness="final"))
 >>> for event in stream.to_events():
 ...     print(event)
-insert e0 [1, 4)
 insert e1 [3, 12)
-insert e3 [8, 18)
 insert e2 [6, 17)
+insert e3 [8, 18)
+insert e0 [1, 4)
 cti inf
 
 Law: the same seed gives the same rows, whatever the size of the chunks; and every stream is legal, unless the facet

@@ -58,7 +58,10 @@ class Delta:
 
     def net(self, is_net: bool = True) -> Delta:
         """The same rows, known to be net: no two are equal but for w, and no w is 0. `replace` forgets it."""
-        same = replace(self)
+        return self._copy(self.frontier, is_net)
+
+    def _copy(self, frontier: int, is_net: bool) -> Delta:
+        same = Delta(self.group, self.le, self.re, self.w, self.columns, frontier)
         object.__setattr__(same, "is_net", is_net)
         return same
 
@@ -67,13 +70,13 @@ class Delta:
         at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         picked = pa.array(at)
         columns = tuple(column.take(picked) for column in self.columns)
-        return replace(self, group=self.group[at], le=self.le[at], re=self.re[at], w=self.w[at], columns=columns)
+        return Delta(self.group[at], self.le[at], self.re[at], self.w[at], columns, self.frontier)
 
     def at(self, frontier: int) -> Delta:
         """The same rows with another frontier."""
         if frontier == self.frontier:
             return self
-        return replace(self, frontier=frontier).net(self.is_net)
+        return self._copy(frontier, self.is_net)
 
 
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:

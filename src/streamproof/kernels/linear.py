@@ -177,19 +177,26 @@ def lifetime(delta: Delta, row: int) -> str:
     return f"[{show_tick(int(delta.le[row]))}, {show_tick(int(delta.re[row]))}) {values}"
 
 
-def columns_of(delta: Delta, names: tuple[str, ...], lost: LostRows | None = None) -> Columns:
-    """What expressions over one input read."""
-    found: dict[Col, pa.Array] = {Col(name): column for name, column in zip(names, delta.columns, strict=True)}
-    found[Col("le")], found[Col("re")] = pa.array(delta.le), pa.array(delta.re)
-    return Columns(found, len(delta), lost=lost)
-
-
 def _compiled(
     expr: Expr, typed: Typed, context: Context, times: tuple[str, ...] = ("le",)
 ) -> Callable[[Delta, LostRows | None], pa.Array]:
     schema = typed.inputs[0].schema
     evaluate = compile_expression(expr, Scope.one(schema, times=times, registry=context.registry))
-    return lambda delta, lost: evaluate(columns_of(delta, schema.names, lost))
+    reads = {column: _reader(column.name, schema.names) for column in read_columns(evaluate.expr)}
+
+    def run(delta: Delta, lost: LostRows | None) -> pa.Array:
+        columns = {column: read(delta) for column, read in reads.items()}
+        return evaluate(Columns(columns, len(delta), lost=lost))
+
+    return run
+
+
+def _reader(name: str, names: tuple[str, ...]) -> Callable[[Delta], pa.Array]:
+    """How to read a column of the payload, or one of the times."""
+    if name in names:
+        position = names.index(name)
+        return lambda delta: delta.columns[position]
+    return lambda delta: pa.array(delta.le if name == "le" else delta.re)
 
 
 def _node(typed: Typed, kind: type[N]) -> N:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from streamproof.engines.base import Settings
@@ -23,7 +23,7 @@ Push = tuple[str, PhysicalStream]
 
 
 def settings_of(case: Case) -> Settings:
-    return Settings(horizon=case.horizon, limits=case.limits, registry=all_modules())
+    return Settings(horizon=case.horizon, limits=case.limits, registry=all_modules(), optimise=False)
 
 
 def pushes(case: Case, seed: int, *, most_cuts: int = 4) -> list[Push]:
@@ -75,7 +75,3 @@ def more_plans(case: Case, seed: int, count: int) -> list[Plan]:
     sources = tuple((nodes.Source(name), _shape(stream)) for name, stream in case.streams.items())
     made = [PlanMaker(RandomChoices(seed * 100 + n), sources, case.horizon).plan(1 + n % 3)[0] for n in range(count)]
     return [*made, nodes.Coalesce(case.plan), nodes.Union((case.plan, case.plan))]
-
-
-def outputs(queries: Mapping[str, RunningQuery]) -> dict[str, object]:
-    return {name: query.history for name, query in queries.items()}

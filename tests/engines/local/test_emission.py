@@ -28,10 +28,10 @@ def output(case: Case, emission: Emission, seed: int) -> list[Batch] | None:
         return None
 
 
-@pytest.mark.parametrize("start", range(0, 160, 40))
+@pytest.mark.parametrize("start", range(0, 90, 30))
 def test_all_policies_add_up_to_the_same_and_keep_their_promises(start: int) -> None:
     compared = 0
-    for number in range(start, start + 40):
+    for number in range(start, start + 30):
         case = seeded_case(number)
         outputs = [output(case, policy, number) for policy in ("speculative", "eager", "final")]
         if any(batches is None or not batches for batches in outputs):
@@ -46,7 +46,7 @@ def test_all_policies_add_up_to_the_same_and_keep_their_promises(start: int) -> 
         assert final is not None
         assert all(w > 0 for batch in final for w in batch.rows["w"].to_pylist()), f"case {number}: final took back"
         compared += 1
-    assert compared > 25
+    assert compared > 18
 
 
 def events(*items: tuple[int, int] | int) -> list[dict[str, object]]:
@@ -63,7 +63,8 @@ def seen(query: dict[str, object], emission: Emission, pieces: list[list[dict[st
     found: list[object] = []
     for piece in pieces:
         running.push("S", piece)
-        found.append([(row.pop("le"), row.pop("re"), row.pop("w")) for b in running.pull() for row in b.rows.to_pylist()])
+        rows = [row for batch in running.pull() for row in batch.rows.to_pylist()]
+        found.append([(row["le"], row["re"], row["w"]) for row in rows])
         found.append(running.cti)
     return found
 

@@ -37,7 +37,7 @@ def those_that_run(case: Case, number: int, parts: list[Push]) -> list[Plan]:
 def test_a_shared_run_equals_separate_runs() -> None:
     """Events and all: whatever other queries do beside it, a query gives the same output."""
     shared = 0
-    for number, case in without_errors(0, 60):
+    for number, case in without_errors(0, 25):
         parts = pushes(case, number)
         plans = those_that_run(case, number, parts)
         processor = processor_of(case)
@@ -50,20 +50,19 @@ def test_a_shared_run_equals_separate_runs() -> None:
             assert not isinstance(by_itself, str)
             assert query.events() == by_itself.events(), f"case {number}"
             shared += query.metrics.shared
-    assert shared > 500
+    assert shared > 150
 
 
 def test_a_late_query_sees_what_is_live_and_what_comes() -> None:
     """It equals the same plan over the events that could still change at its start, and all that came after."""
     compared = 0
-    for number, case in without_errors(100, 60):
+    for number, case in without_errors(100, 30):
         parts = pushes(case, number)
-        plain = {name: part for name, part in case.streams.items()}
         plan = case.plan
         if any(isinstance(node, nodes.AdvanceTime) for node in nodes.walk(plan)):
             continue
         processor = processor_of(case)
-        for name in plain:
+        for name in case.streams:
             processor.start(nodes.Source(name))
         half = len(parts) // 2
         for name, part in parts[:half]:
@@ -78,7 +77,7 @@ def test_a_late_query_sees_what_is_live_and_what_comes() -> None:
         processor.finish()
         assert query.history == expected.history, f"case {number}"
         compared += 1
-    assert compared > 30
+    assert compared > 12
 
 
 def live_parts(processor: Processor) -> list[Push]:
@@ -95,7 +94,7 @@ def live_parts(processor: Processor) -> list[Push]:
 
 def test_a_query_over_a_query_equals_one_plan() -> None:
     compared = 0
-    for number, case in without_errors(200, 50):
+    for number, case in without_errors(200, 25):
         parts = pushes(case, number)
         expected = alone(case, nodes.Coalesce(case.plan), parts)
         if isinstance(expected, str):
@@ -114,7 +113,7 @@ def test_a_query_over_a_query_equals_one_plan() -> None:
             processor.queries["inner"].history.rows["re"].to_pylist()
         )
         compared += 1
-    assert compared > 30
+    assert compared > 12
 
 
 def test_a_late_reader_of_a_query_sees_its_live_output_and_what_comes() -> None:
@@ -131,7 +130,7 @@ def test_a_late_reader_of_a_query_sees_its_live_output_and_what_comes() -> None:
 @pytest.mark.parametrize("cut", [1, 2, 3])
 def test_a_restored_processor_goes_on_to_the_same_output(cut: int) -> None:
     compared = 0
-    for number, case in without_errors(300, 30):
+    for number, case in without_errors(300, 12):
         parts = pushes(case, number)
         plans = those_that_run(case, number, parts)
         first, whole = processor_of(case), processor_of(case)
@@ -151,7 +150,7 @@ def test_a_restored_processor_goes_on_to_the_same_output(cut: int) -> None:
             assert second.queries[name].events() == query.events(), f"case {number}"
             assert second.queries[name].history == query.history, f"case {number}"
         compared += 1
-    assert compared > 15
+    assert compared > 6
 
 
 def test_late_starts_and_stops_survive_a_snapshot() -> None:
@@ -200,7 +199,7 @@ def test_groups_are_shared_between_queries() -> None:
     processor.finish()
     assert [row.payload for row in first.history.to_rows()] == [{"k": "a", "n": 2}, {"k": "b", "n": 1}]
     assert [row.payload for row in second.history.to_rows()] == [{"k": "a", "m": 2}]
-    assert second.metrics.shared == 2  # the source, and the way into the groups
+    assert second.metrics.shared == 3  # the source, its columns, and the way into the groups
 
 
 def test_a_query_that_is_read_cannot_stop_first() -> None:

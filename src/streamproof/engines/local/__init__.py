@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, get_args
 
 from streamproof.engines.base import Settings
 from streamproof.engines.local.graph import Graph
-from streamproof.engines.local.processor import Processor
+from streamproof.engines.local.processor import Processor, context_of
 from streamproof.engines.local.rules import KERNELS
+from streamproof.errors import PlanError
 from streamproof.events.batch import Batch
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.base import Context, Emission
+from streamproof.kernels.base import Emission
 from streamproof.kernels.delta import Delta
 from streamproof.plan.check import Typed
 
@@ -22,6 +23,8 @@ class LocalEngine:
     name = "local"
 
     def __init__(self, *, emission: Emission = "speculative") -> None:
+        if emission not in get_args(Emission):
+            raise PlanError(f'unknown emission "{emission}"', fix="use speculative, eager or final")
         self.emission: Emission = emission
 
     @staticmethod
@@ -35,8 +38,7 @@ class LocalEngine:
 
     def run(self, plan: Typed, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> Iterator[Batch]:
         """The output over batches, which have no order of arrival: advance_time finds nothing late in them."""
-        context = Context(settings.registry, limits=settings.limits, emission=self.emission, horizon=settings.horizon)
-        graph = Graph(plan, context)
+        graph = Graph(plan, context_of(settings, self.emission))
         read = {name: inputs[name] for name in graph.sources}  # a stream that nobody reads is left alone
         for name, batch in in_turn(read):
             yield graph.push(name, Delta.from_batch(batch)).to_batch(plan.schema)

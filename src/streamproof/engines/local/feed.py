@@ -26,23 +26,33 @@ class Feed:
     With ``async for``, an input may also be an asynchronous iterable of whatever `RunningQuery.push` takes.
     """
 
-    def __init__(self, query: RunningQuery, inputs: Mapping[str, Input | Loaded | AsyncIterable[Any]]) -> None:
-        self.query, self.inputs = query, inputs
+    def __init__(
+        self,
+        query: RunningQuery,
+        inputs: Mapping[str, Input | Loaded | AsyncIterable[Any]],
+        *,
+        most_rows: int | None = None,
+        positions: Mapping[str, int] | None = None,
+    ) -> None:
+        """``most_rows`` limits what is pushed at once; ``positions`` says how much of each input was pushed before."""
+        self.query, self.inputs, self.most_rows = query, inputs, most_rows
         for name in inputs:
             if name not in query.processor.inlets:
                 raise InputError(f'there is no source "{name}"', fix=did_you_mean(name, query.processor.inlets))
+        self.positions = {name: (positions or {}).get(name, 0) for name in inputs}  # events that were pushed
 
-    def parts(self, name: str) -> Iterable[PhysicalStream | Batch]:
-        """The chunks of one input, not yet checked: the query does that."""
+    def parts(self, name: str) -> Iterator[PhysicalStream | Batch]:
+        """The chunks of one input that were not pushed before, not yet checked: the query does that."""
         value = self.inputs[name]
         if isinstance(value, AsyncIterable):
             raise InputError(f'the input "{name}" is asynchronous', fix="iterate with async for")
         loaded = unchecked(name, value, schema=self.query.processor.inlets[name].schema)
-        return (piece for part in loaded.parts for piece in cut(part))
+        return (piece for part in after(loaded.parts, self.positions[name]) for piece in cut(part, self.most_rows))
 
-    def __iter__(self) -> Iterator[Batch]:
+    def steps(self) -> Iterator[str]:
+        """Push everything, part by part; the name of the source after each push."""
         inlets = self.query.processor.inlets
-        remaining = {name: iter(self.parts(name)) for name in self.inputs}
+        remaining = {name: iter(self.parts(name)) for name in self.inputs if not inlets[name].ended}
         while remaining:
             name = min(remaining, key=lambda one: inlets[one].frontier)
             part = next(remaining[name], None)
@@ -51,6 +61,11 @@ class Feed:
                 self.query.finish(name)
             else:
                 self.query.push(name, part)
+                self.positions[name] += part.rows.num_rows
+            yield name
+
+    def __iter__(self) -> Iterator[Batch]:
+        for _ in self.steps():
             yield from self.query.pull()
 
     async def __aiter__(self) -> AsyncIterator[Batch]:
@@ -77,7 +92,18 @@ class Feed:
         return value if isinstance(value, AsyncIterable) else self.parts(name)
 
 
-def cut(part: PhysicalStream | Batch) -> Iterator[PhysicalStream | Batch]:
+def after(parts: Iterable[PhysicalStream | Batch], rows: int) -> Iterator[PhysicalStream | Batch]:
+    """What is left of an input after so many of its rows."""
+    for part in parts:
+        size = part.rows.num_rows
+        if rows == 0 or isinstance(part, Batch):
+            yield part
+        elif size > rows:
+            yield part.slice(rows)
+        rows = max(0, rows - size)
+
+
+def cut(part: PhysicalStream | Batch, most_rows: int | None = None) -> Iterator[PhysicalStream | Batch]:
     """A chunk cut after its CTIs, so that their effects can be told apart; after some of them, where there are many."""
     if isinstance(part, Batch):
         yield part
@@ -85,9 +111,9 @@ def cut(part: PhysicalStream | Batch) -> Iterator[PhysicalStream | Batch]:
     ends = np.flatnonzero(part.kinds == CTI) + 1
     if len(ends) > MOST_PIECES:
         ends = ends[np.linspace(len(ends) / MOST_PIECES, len(ends), MOST_PIECES).astype(np.int64) - 1]
-    for start, end in pairwise([0, *ends.tolist(), len(part)]):
-        if end > start:
-            yield part.slice(start, end - start)
+    even = np.arange(0, len(part), most_rows or max(1, len(part)))
+    for start, end in pairwise(np.unique(np.concatenate([even, ends, [len(part)]])).tolist()):
+        yield part.slice(start, end - start)
 
 
 async def _asynchronous(parts: AsyncIterable[Any] | Iterable[Any]) -> AsyncIterator[Any]:

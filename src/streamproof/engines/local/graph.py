@@ -39,6 +39,7 @@ class Step:
     identity: str  # equal for equal operators over equal inputs, in every graph
     readers: list[tuple[int, int]] = field(default_factory=list)  # step and port
     groups: Groups | None = None  # whose numbers its rows carry
+    source: str | None = None  # the source that feeds it from outside
     rows_in: int = 0
     rows_out: int = 0
 
@@ -108,6 +109,8 @@ class Graph:
         else:
             feeds = [self._place(part, groups, placing) for part in typed.inputs]
         step = self._step(label(node), text, feeds, lambda: Made(KERNELS[node](typed, self.context), typed, groups))
+        if not feeds:
+            self.steps[step].source = source_of(typed)
         if isinstance(node, nodes.Source):
             self.sources[node.name] = step
         return step
@@ -126,6 +129,7 @@ class Graph:
         inner = kernel.groups
         for leaf in _leaves(branch):
             placing.done[id(leaf)] = enter
+            self.context.keys[id(leaf)] = inner.key_of
             placing.used.append(leaf)
         last = self._place(branch, inner, placing)
         text = f"{key} {typed.schema.columns}"

@@ -84,7 +84,7 @@ class Entry:
 
     def live(self, schema: Schema) -> Delta | None:
         """The events that may still change, for one who comes later; None where they are not known."""
-        if self.validator is None:
+        if self.validator is None or self.validator.forgetful:
             return None
         events = self.validator.remembered
         if events is None:
@@ -133,7 +133,9 @@ class Inlet:
         own = self._validator
         if own is None or not self.entries:
             return own
-        return Validator(policy=own.policy, shape=own.shape, order=own.order)
+        other = Validator(policy=own.policy, shape=own.shape, order=own.order)
+        other.forgetful = own.forgetful
+        return other
 
     def admit(self, content: Content) -> Iterator[tuple[Entry, Delta]]:
         """What a push makes of every way in. Nothing has changed if the first step of this fails."""

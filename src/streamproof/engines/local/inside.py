@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamproof.engines.local.graph import Graph, source_of
+from streamproof.engines.local.graph import Graph
 from streamproof.engines.local.metrics import Metrics, lag, live_windows, operator_metrics, source_metrics, state_bytes
-from streamproof.plan import nodes
 
 if TYPE_CHECKING:
     from streamproof.engines.local.processor import Processor
@@ -41,8 +40,7 @@ def metrics_of(processor: Processor, name: str) -> Metrics:
     """One query in numbers."""
     needed, outlet = users(processor), processor.queries[name].outlet
     steps = [step for step in processor.graph.steps if name in needed[step.identity]]
-    roots = [step.typed for step in steps if isinstance(step.typed.node, nodes.Source | nodes.AdvanceTime)]
-    read = {source_of(root) for root in roots}
+    read = {step.source for step in steps}
     inlets = {source: inlet for source, inlet in processor.inlets.items() if source in read}
     latest = max((inlet.latest for inlet in inlets.values()), default=outlet.frontier)
     behind = lag(latest, outlet.frontier)

@@ -62,9 +62,12 @@ class Metrics:
         return sum(len(operator.queries) > 1 for operator in self.operators)
 
     def to_json(self) -> str:
-        """All numbers as one JSON object."""
+        """All numbers as one JSON object; a CTI of ∞ is "inf"."""
         more = {"events_in": self.events_in, "corrections": round(self.corrections, 6), "shared": self.shared}
-        return json.dumps({**asdict(self), **more}, ensure_ascii=False)
+        numbers = asdict(self)
+        for part in (numbers, *numbers["sources"].values()):
+            part["cti"] = None if part["cti"] is None else show_tick(part["cti"])
+        return json.dumps({**numbers, **more}, ensure_ascii=False)
 
     def __str__(self) -> str:
         lines = [f"input {name}: {_source(source)}" for name, source in self.sources.items()]

@@ -31,6 +31,7 @@ from streamproof.kernels.base import Context, Emission
 from streamproof.kernels.delta import Delta
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
+from streamproof.plan.failures import DeadLetter
 from streamproof.plan.nodes import Plan
 
 
@@ -45,9 +46,7 @@ class Processor:
         self.emission: Emission = emission
         self.queries: dict[str, RunningQuery] = {}
         self.inlets: dict[str, Inlet] = {}
-        context = Context(
-            self.settings.registry, limits=self.settings.limits, emission=emission, horizon=self.settings.horizon
-        )
+        context = context_of(self.settings, emission)
         self.graph = Graph(None, context, advance_apart=True)
         self._keep_late = keep_late
         self._failure: str | None = None
@@ -108,8 +107,8 @@ class Processor:
         before = set(self.graph.steps)
         query.step = self.graph.steps[self.graph.add(query.typed, eras=query.eras)]
         self.queries[query.name] = query
-        for step in [step for step in self.graph.steps if step not in before and is_root(step.typed)]:
-            past = self._connect(step, query.eras[source_of(step.typed)])
+        for step in [step for step in self.graph.steps if step not in before and step.source is not None]:
+            past = self._connect(step, query.eras)
             if past is not None and not past_known:
                 self._give(self._flow([step], past))
         return query
@@ -124,7 +123,7 @@ class Processor:
             return
         inlet = self.inlets[name]
         key = inlet.key(_advance_of(root))
-        if key not in inlet.entries or inlet.entries[key].validator is None:
+        if key not in inlet.entries or inlet.entries[key].live(inlet.schema) is None:
             known = " and ".join(inlet.entries) or "not at all"
             raise PlanError(
                 f'the source "{name}" is running, and its live events are known only {known}',
@@ -132,9 +131,10 @@ class Processor:
                 fix="read it the same way (the same advance_time, or none), or start the query before the first event",
             )
 
-    def _connect(self, step: Step, era: int) -> Delta | None:
+    def _connect(self, step: Step, eras: Mapping[str, int]) -> Delta | None:
         """Let a new root be fed; what it must know first, if it comes late."""
-        name = source_of(step.typed)
+        assert step.source is not None
+        name, era = step.source, eras[step.source]
         if name in self.queries:
             query = self.queries[name]
             self.graph.connect(self.graph.number(query.step), self.graph.number(step))
@@ -219,6 +219,13 @@ class Processor:
                 found.append(f"input {name}: events that came too late for advance_time: {late}")
         return tuple(found)
 
+    def take_failures(self) -> list[DeadLetter]:
+        """The calls of modules that failed since the last time, where ``on_module_error`` is dead_letter."""
+        letters = self.graph.context.dead_letters
+        taken = list(letters)
+        letters.clear()
+        return taken
+
     def take_late(self) -> dict[str, PhysicalStream]:
         """The events that advance_time dropped since the last call, by source; needs ``keep_late``."""
         late: dict[str, PhysicalStream] = {}
@@ -255,6 +262,17 @@ class Processor:
         """Put this processor, which runs the same queries, into the state of a snapshot."""
         load_state(self, snapshot)
         self._failure = None
+
+
+def context_of(settings: Settings, emission: Emission) -> Context:
+    """What kernels share, from a run's settings."""
+    return Context(
+        settings.registry,
+        limits=settings.limits,
+        emission=emission,
+        horizon=settings.horizon,
+        on_module_error=settings.on_module_error,
+    )
 
 
 def roots_of(typed: Typed) -> list[Typed]:

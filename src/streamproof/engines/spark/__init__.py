@@ -50,6 +50,15 @@ class SparkEngine:
 
         yield run(self.session, plan, inputs, settings)
 
+    def batch(self, plan: Plan, inputs: Mapping[str, object], settings: Settings) -> DataFrame:
+        """The plan over DataFrames, as a DataFrame: le, re and the payload, one row per event.
+
+        ``inputs`` has for each source a DataFrame with le, re, perhaps w, and the payload; or whatever `Job.run` takes.
+        """
+        from streamproof.engines.spark.batch.running import batch  # noqa: PLC0415
+
+        return batch(self.session, plan, inputs, settings)
+
     def stream(self, plan: Plan, inputs: Mapping[str, DataFrame], settings: Settings, **options: Any) -> StreamQuery:
         """The plan over streaming tables; see `streamproof.engines.spark.stream`."""
         from streamproof.engines.spark.stream.query import make_query  # noqa: PLC0415

@@ -55,6 +55,7 @@ def inner_frame(frame: DataFrame, schema: Schema) -> DataFrame:
         if name not in names:
             fix = did_you_mean(name, names)
             raise InputError(f'the DataFrame has no column "{name}"', fix=fix, name="unknown_column")
+    _refuse_other_times(frame)
     placed = frame.toDF(*(f"n{n}" for n in range(len(names))))
     wanted = [*((name, INT64) for name in TIMES), *schema]
     inner = [*TIMES, *(f"c{n}" for n in range(len(schema.columns)))]
@@ -67,6 +68,17 @@ def inner_frame(frame: DataFrame, schema: Schema) -> DataFrame:
     weighed = placed.select(*columns, f.col(f"n{names.index('w')}").alias("w"))
     counted = weighed.groupBy(*inner).agg(f.sum("w").alias("w")).filter(f.col("w") > 0)
     return counted.select(*inner, f.explode(f.sequence(f.lit(1).cast("long"), f.col("w"))).alias("copy")).drop("copy")
+
+
+def _refuse_other_times(frame: DataFrame) -> None:
+    whole = ("tinyint", "smallint", "int", "bigint")
+    for field in frame.schema.fields:
+        if field.name in RESERVED and field.dataType.simpleString() not in whole:
+            raise InputError(
+                f'the column "{field.name}" is {field.dataType.simpleString()}, not ticks',
+                fix=f'make whole numbers of it, e.g. functions.unix_micros("{field.name}")',
+                name="type_mismatch",
+            )
 
 
 def frame_of(spark: SparkSession, schema: Schema, events: pa.Table) -> DataFrame:

@@ -31,6 +31,7 @@ DEFAULTS: Final[dict[str, str]] = {
     "spark.driver.memory": "2g",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.artifact.isolation.enabled": "false",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # three calls instead of one for every expression
 }
 LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 MEANING: Final = {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "UTC"}

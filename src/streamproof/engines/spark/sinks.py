@@ -139,12 +139,12 @@ class FileSink:
 
     def open(self, output: Output) -> dict[int, int]:
         self.folder.mkdir(parents=True, exist_ok=True)
+        for left in self.folder.glob(".*.part"):  # by a run that was killed
+            left.unlink(missing_ok=True)
         self._output = output
-        found = self._state()
+        found = read_state(self.folder)
         if not found:
-            strangers = sorted(p.name for p in self.folder.iterdir() if not p.name.startswith((".", "_")))
-            if strangers:
-                raise InputError(f"{self.folder} is not empty: {strangers[0]}", fix="give a new folder for the output")
+            self._begin()
             return {}
         if found["run"] != output.run or found["content"] != self.content or found["format"] != self.format:
             raise InputError(
@@ -154,62 +154,70 @@ class FileSink:
             )
         return {int(bucket): cti for bucket, cti in found["frontiers"].items()}
 
-    def _state(self) -> dict[str, Any]:
-        return read_state(self.folder)
+    def _begin(self) -> None:
+        """Take an empty folder, before anything is written into it: a crash must not make it look like another's."""
+        strangers = sorted(p.name for p in self.folder.iterdir() if not p.name.startswith((".", "_")))
+        if strangers:
+            raise InputError(f"{self.folder} is not empty: {strangers[0]}", fix="give a new folder for the output")
+        self._record(-1, BEGINNING, {}, {})
+
+    def _record(self, number: int, cti: int, frontiers: Mapping[int, int], made: Mapping[str, Any]) -> None:
+        """Say how far the folder is: the step that makes a micro-batch count."""
+        state = {
+            "version": VERSION, "run": self._output.run, "content": self.content, "format": self.format,
+            "batch": number, "cti": cti, "unit": self._output.schema.unit,
+            "columns": [[name, str(kind)] for name, kind in self._output.schema],
+            "frontiers": {str(bucket): cti for bucket, cti in frontiers.items()}, "open": [], "sealed": [], **made,
+        }  # fmt: skip
+        write_atomically(self.folder / STATE, json.dumps(state).encode())
 
     def write(self, batch: OutputBatch, frontiers: Mapping[int, int]) -> None:
-        before = self._state()
-        if before and batch.number <= before["batch"]:
+        before = read_state(self.folder)
+        if batch.number <= before["batch"]:
             return  # it is there already
         made = self._history(batch, before) if self.content == "cht" else self._append(batch, before)
         if batch.dead:
             (self.folder / LETTERS).mkdir(exist_ok=True)
-            self._put(self.folder / LETTERS / f"{batch.number:012}.jsonl", lambda path: path.write_bytes(batch.dead))
+            place = self.folder / LETTERS / f"{batch.number:012}.jsonl"
+            self._put(place, batch.number, lambda path: path.write_bytes(batch.dead))
         self._on_step("renamed", batch.number)
-        state = {
-            "version": VERSION, "run": self._output.run, "content": self.content, "format": self.format,
-            "batch": batch.number, "cti": batch.cti, "unit": self._output.schema.unit,
-            "columns": [[name, str(kind)] for name, kind in self._output.schema],
-            "frontiers": {str(bucket): cti for bucket, cti in frontiers.items()}, **made,
-        }  # fmt: skip
-        write_atomically(self.folder / STATE, json.dumps(state).encode())
+        self._record(batch.number, batch.cti, frontiers, made)
         self._on_step("recorded", batch.number)
-        for name in before.get("open", ()):
-            if name not in made.get("open", ()):
-                (self.folder / name).unlink(missing_ok=True)
+        for name in set(before["open"]) - set(made.get("open", ())):
+            (self.folder / name).unlink(missing_ok=True)
 
     def _append(self, batch: OutputBatch, before: Mapping[str, Any]) -> dict[str, Any]:
         table = batch.rows
         schema = self._output.schema
-        if self.content == "events" and batch.cti > before.get("cti", BEGINNING):
+        if self.content == "events" and batch.cti > before["cti"]:
             table = pa.concat_tables([table, one_cti(schema, batch.cti).rows])
         if table.num_rows:
-            self._file(f"batch-{batch.number:012}", table)
+            self._file("batch", batch.number, table)
         return {}
 
     def _history(self, batch: OutputBatch, before: Mapping[str, Any]) -> dict[str, Any]:
         """Rows that end before the CTI can change no more."""
         schema = self._output.schema
-        parts = [_read_rows(self.folder / name, schema, self.format) for name in before.get("open", ())]
+        parts = [_read_rows(self.folder / name, schema, self.format) for name in before["open"]]
         now = consolidate(pa.concat_tables([*parts, batch.rows]))
         sealed = ints(now["re"]) < batch.cti
-        made: dict[str, Any] = {"open": [], "sealed": list(before.get("sealed", ()))}
+        made: dict[str, Any] = {"open": [], "sealed": list(before["sealed"])}
         for kind, keep in (("sealed", sealed), ("open", ~sealed)):
             if keep.any():
-                made[kind].append(self._file(f"{kind}-{batch.number:012}", now.filter(pa.array(keep))))
+                made[kind].append(self._file(kind, batch.number, now.filter(pa.array(keep))))
         return made
 
-    def _file(self, stem: str, table: pa.Table) -> str:
-        place = self.folder / f"{stem}.{self.format}"
-        self._put(place, lambda path: _write_table(table, self._output.schema, self.content, path))
+    def _file(self, stem: str, number: int, table: pa.Table) -> str:
+        place = self.folder / f"{stem}-{number:012}.{self.format}"
+        self._put(place, number, lambda path: _write_table(table, self._output.schema, self.content, path))
         return place.name
 
-    def _put(self, place: Path, write: Callable[[Path], Any]) -> None:
+    def _put(self, place: Path, number: int, write: Callable[[Path], Any]) -> None:
         temporary = place.with_name(f".{place.name}.{os.getpid()}.part")
         write(temporary)
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
-        self._on_step("written", 0)
+        self._on_step("written", number)
         temporary.replace(place)
 
 
@@ -277,8 +285,9 @@ def _read_rows(path: Path, schema: Schema, kind: Format) -> pa.Table:
     from streamproof.events.event import read_event, typed  # noqa: PLC0415
 
     documents = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    weights = [document.pop("w") for document in documents]
     events = [typed(read_event(document, n), schema) for n, document in enumerate(documents)]
-    rows = [(e.le, e.re, d["w"], e.payload) for e, d in zip(events, documents, strict=True)]  # type: ignore[union-attr]
+    rows = [(e.le, e.re, w, e.payload) for e, w in zip(events, weights, strict=True)]  # type: ignore[union-attr]
     return Batch.from_rows(schema, rows).rows
 
 

@@ -52,6 +52,11 @@ class Reader:
         return self._source.schema.unit
 
     @property
+    def makes_ids(self) -> bool:
+        """Whether every event is an insert with an id of the reader's own making."""
+        return bool(getattr(self._source, "makes_ids", False))
+
+    @property
     def rejected(self) -> int:
         """How many rows could not be read, in the last or the running pass."""
         return self._rejects.count

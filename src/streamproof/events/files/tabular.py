@@ -82,6 +82,7 @@ class Tabular:
         self._weight = "w" if self._own and "w" in names else None
         self._columns = self._mapping.payload_columns(names)
         self.complete = "kind" not in self._roles
+        self.makes_ids = self.complete and "id" not in self._roles
         look = _Look(file, self._columns, self._roles["start"], types_known=schema is not None)
         given = unit or (schema.unit if schema else None) or file.metadata.get("unit") or None
         self._clock = self._meant(look.numbers, given)

@@ -64,6 +64,11 @@ def write_jsonl(content: PhysicalStream | History, path: Path) -> None:
 
 
 def write_csv(content: PhysicalStream | History, path: Path) -> None:
+    pv.write_csv(table_for_csv(content), path)
+
+
+def table_for_csv(content: PhysicalStream | History) -> pa.Table:
+    """The rows as a flat table of what CSV can hold."""
     table = table_of(content)
     for index, field in enumerate(table.schema):
         column = table.column(index)
@@ -71,7 +76,7 @@ def write_csv(content: PhysicalStream | History, path: Path) -> None:
             table = table.set_column(index, field.name, _times_in_text(column))
         elif pa.types.is_null(field.type):
             table = table.set_column(index, field.name, column.cast(pa.string()))
-    pv.write_csv(table, path)
+    return table
 
 
 def _times_in_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -117,12 +117,29 @@ def _call(expr: Call, scope: Scope) -> Evaluate:
     if isinstance(implementation, Lazy):
         return implementation.build(parts, result)
     common = _taken(implementation, [type_of(arg, scope) for arg in expr.args], result)
+    if common is None:
+        return lambda columns: _run(implementation, [part(columns) for part in parts], result)
+    widened = [_widened(arg, common) for arg in expr.args]
 
     def evaluate(columns: Columns) -> Datum:
         args = [part(columns) for part in parts]
-        return _run(implementation, args if common is None else [widen(arg, common) for arg in args], result)
+        return _run(implementation, [wide(arg) for wide, arg in zip(widened, args, strict=True)], result)
 
     return evaluate
+
+
+def _widened(expr: Expr, to: Type) -> Callable[[Datum], Datum]:
+    """How an argument's values become those of another type; of a constant they are computed once."""
+    if not isinstance(expr, Lit):
+        return lambda datum: widen(datum, to)
+    known: list[Datum] = []
+
+    def once(datum: Datum) -> Datum:
+        if not known:
+            known.append(widen(datum, to))
+        return known[0]
+
+    return once
 
 
 def _null(parts: Sequence[Evaluate]) -> Evaluate:

@@ -7,8 +7,8 @@
 >>> print(check_module(first_value).to_text())
 uda first_value@1: 1 finding in 200 windows (seed 0)
 depends on the order of events
-  gave 0.0, but 1.0 when the events came in the order [1.0, 0.0]
-  at: window [-7, 3) with [-7, -6) 0.0, [-7, -6) 1.0
+  gave 0.0, but 0.1 when the events came in the order [0.1, 0.0]
+  at: window [5, 8) with [5, 6) 0.0, [5, 6) 0.1
   fix: sort the events first, or declare order_insensitive=False
 """
 
@@ -190,7 +190,10 @@ def _findings(subject: Subject, rules: Sequence[_Rule], tried: Sequence[Sample])
     yield raises
     calm = [sample for sample in tried if raises is None or _error(subject, sample) is None]
     for rule in rules:
-        yield _broken(subject, rule, calm)
+        found = _broken(subject, rule, calm)
+        yield found
+        if rule is _DETERMINISTIC and found is not None:
+            return  # whoever compares two answers would only find this again
 
 
 def _error(subject: Subject, sample: Sample) -> Exception | None:

@@ -126,17 +126,20 @@ def removes_what_it_added(subject: Subject, sample: Sample) -> str | None:
         state = unit.add(state, subject.seen(sample.fresh()))
         how = "all events were removed and these added again"
     found = subject.said(unit, state, sample.window)
-    return _compare(subject, sample, found, f"{how}: {[event.value for event in others]!r}")
+    how = f"{how}: {[event.value for event in others]!r}"
+    return _compare(subject, sample, found, how, exact=subject.module.properties.invertible)
 
 
 def keeps_windows_apart(subject: Subject, sample: Sample) -> str | None:
     """The states of two windows do not know of each other."""
-    unit = subject.unit()
-    mine, other = unit.start(), unit.start()
+    unit, lonely = subject.unit(), subject.unit()
+    mine, other, alone = unit.start(), unit.start(), lonely.start()
     for event in sample.fresh():
         mine = unit.add(mine, subject.seen([event]))
         other = unit.add(other, subject.seen([event, event]))
-    return _compare(subject, sample, subject.said(unit, mine, sample.window), "another window was kept beside")
+        alone = lonely.add(alone, subject.seen([event]))
+    found, expected = subject.said(unit, mine, sample.window), subject.said(lonely, alone, sample.window)
+    return None if same(expected, found) else f"gave {found!r} beside another window, but {expected!r} alone"
 
 
 def has_a_state_that_can_be_written(subject: Subject, sample: Sample) -> str | None:
@@ -171,9 +174,9 @@ def _others(sample: Sample) -> list[Event]:
     return in_order([event._replace(value=random.choice(events).value) for event in chosen])
 
 
-def _compare(subject: Subject, sample: Sample, found: Any, how: str) -> str | None:
+def _compare(subject: Subject, sample: Sample, found: Any, how: str, *, exact: bool = False) -> str | None:
     expected = subject.answer(sample)
-    if same(expected, found, close=not subject.module.properties.invertible):
+    if same(expected, found, close=not exact):
         return None
     return f"gave {found!r} incrementally ({how}), but {expected!r} for the same events at once"
 

@@ -19,9 +19,10 @@ from numba import njit
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.sorting import order_by
 from streamproof.kernels.windows.accumulators import carry_row
-from streamproof.kernels.windows.timelines import FIRST, LEAST_ROOM, ROOM, SIZE, longer
+from streamproof.kernels.windows.timelines import FIRST, LEAST_ROOM, SIZE, longer
 
 NEVER: Final = 2**63 - 1
+ROOM: Final = 2
 DOUBT: Final = 3  # of a group: some of its entries may cancel
 ARITY: Final = 4
 MANY: Final = 4096
@@ -137,7 +138,7 @@ def _restore(rows, heap, places, nexts):  # type: ignore[no-untyped-def]
     return used
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def widen(heap, places, group, used, more):  # type: ignore[no-untyped-def]
     """Make room for more entries of a group, which there must be at the end; how much is used afterwards."""
     size = places[group, SIZE] + more
@@ -150,7 +151,7 @@ def widen(heap, places, group, used, more):  # type: ignore[no-untyped-def]
     return used + places[group, ROOM]
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def top(heap, places, group):  # type: ignore[no-untyped-def]
     """The first instant of a group's heap."""
     return heap[places[group, FIRST], 0] if places[group, SIZE] else NEVER

@@ -116,7 +116,7 @@ def walk(change, reached, ahead, endless, ready, reach, room, spec, counts):  # 
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _next_group(change, ready, counts):  # type: ignore[no-untyped-def]
     """The next group to look at, and where its changes end."""
     last = counts[AT]
@@ -128,7 +128,7 @@ def _next_group(change, ready, counts):  # type: ignore[no-untyped-def]
     return group, last
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _walk_group(
     group, last_change, change, rows, places, heap, heaps, slots, free, old_next, reach, sums, tail, emitted, found,
     spec, counts,
@@ -210,7 +210,7 @@ def _walk_group(
     return start, old_start, old_next
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _close(emitted, found, counts, reach, group, start, end, old_start, old_end, sums):  # type: ignore[no-untyped-def]
     """The last snapshot that is due ends at the next boundary, or did."""
     by_start = reach[2]
@@ -229,7 +229,7 @@ def _close(emitted, found, counts, reach, group, start, end, old_start, old_end,
 # --- what lies ahead --------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _take(heap, heaps, slots, free, group, time, sums, counts):  # type: ignore[no-untyped-def]
     """Take all entries of an instant from a group's heap and add them to the sums after it; how many events it has."""
     events = np.int64(0)
@@ -243,7 +243,7 @@ def _take(heap, heaps, slots, free, group, time, sums, counts):  # type: ignore[
     return events
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _keep(heap, heaps, slots, free, group, source, row, place, counts):  # type: ignore[no-untyped-def]
     """Put a change into a group's heap: a row with the instant in column ``place`` and the rest after it."""
     counts[SPARE] -= 1
@@ -256,7 +256,7 @@ def _keep(heap, heaps, slots, free, group, source, row, place, counts):  # type:
     push(heap, heaps, group, source[row, place], slot)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _next(heap, heaps, slots, free, group, sums, spec, counts):  # type: ignore[no-untyped-def]
     """The next boundary of a group. Entries that cancel are no boundary, and go; others of one instant become one."""
     time = top(heap, heaps, group)

@@ -29,7 +29,7 @@ from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.ledger import Ledger
 from streamproof.kernels.windows.liveliness import Step, liveliness_of
 from streamproof.kernels.windows.outputs import Outputs
-from streamproof.kernels.windows.places import laid_out
+from streamproof.kernels.windows.places import by_group, laid_out
 from streamproof.kernels.windows.sliding import announce, complete, correct
 from streamproof.kernels.windows.summed import summed
 from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, Scratch
@@ -125,7 +125,7 @@ class Panes:
         """What the batch changes in the sums, which are brought into the layout that its values need."""
         spec = self.sums.spec
         values = self.sums.read(delta)
-        if not np.array_equal(spec, self.sums.spec):
+        if spec is not self.sums.spec:
             for ledger in (self.starts, self.moves):
                 ledger.convert(self.sums, spec)
         first = (delta.le - self.grid.offset) // self.pane
@@ -150,7 +150,7 @@ class Panes:
         """Events as rows of sums in the order of groups and places, in scratch memory."""
         row, rows = laid_out(group, place, self.sums.width, out)
         self.sums.add(rows, SUMS, row, event, w, values)
-        return rows
+        return by_group(rows, out)
 
     def _emit(self, starts: Cells, moves: Cells, step: Step) -> Delta:
         """The rows that change; the sums are then as they are after the change."""

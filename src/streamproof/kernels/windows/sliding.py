@@ -131,7 +131,8 @@ def _correct_group(starts, moves, new_starts, new_moves, at, sums, group, window
             return -1
         if sums[0, 0] > 0:
             _write(emitted, size, group, window, TAKEN, numbers)
-            found[size] = sums[0]
+            for n in range(sums.shape[1]):
+                found[size, n] = sums[0, n]
             size += 1
         if sums[0, 0] + sums[1, 0] > 0:
             _write(emitted, size, group, window, PUT, numbers)

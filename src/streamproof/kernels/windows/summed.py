@@ -69,6 +69,17 @@ def _unchanged(pairs: Ints, columns: list[Column]) -> Ints:
     return pairs
 
 
+def changed_pairs(emitted: Cells, cells: Cells) -> Bools | None:
+    """The rows without those that the next one replaces with the same lifetime and the same cells; None for all."""
+    if not len(emitted) or emitted[:, 3].min() > 0:
+        return None
+    pairs = _pairs(emitted)
+    pairs = pairs[(cells[pairs] == cells[pairs + 1]).all(axis=1)]
+    needed = np.ones(len(emitted), np.bool_)
+    needed[pairs] = needed[pairs + 1] = False
+    return needed
+
+
 @njit(cache=True)
 def _pairs(emitted):  # type: ignore[no-untyped-def]
     """Rows that the next one replaces with the same lifetime."""

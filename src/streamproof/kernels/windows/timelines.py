@@ -1,7 +1,8 @@
 """Sorted boundaries of many groups in one matrix, each group in a stretch of its own with room to grow.
 
-A change rewrites the end of its group's stretch and nothing else. A stretch that outgrows its room moves to the end of
-the matrix; when that is full, the matrix is laid out anew, without what lies before the frontier.
+A change rewrites the end of its group's stretch and nothing else. Rows go at its front as the frontier passes, so a
+stretch slides through its room, and back to the beginning when it reaches the end. One that outgrows its room moves to
+the end of the matrix; when that is full, the matrix is laid out anew, without what lies before the frontier.
 
 A row is an instant, how many events begin or end there, and what holds from there on. Of the boundaries before the
 frontier a group keeps the last one, where the open snapshot starts.
@@ -26,7 +27,8 @@ ENDS: Final = 1
 VALUES: Final = 2  # the first column of what holds from there on; it begins with the number of events
 FIRST: Final = 0
 SIZE: Final = 1
-ROOM: Final = 2
+BASE: Final = 2
+LIMIT: Final = 3
 LEAST_ROOM: Final = 4
 
 
@@ -35,7 +37,7 @@ class Timelines:
 
     def __init__(self, width: int) -> None:
         self.rows = np.empty((0, VALUES + width), np.int64)
-        self.places = np.zeros((0, 3), np.int64)  # per group: where its rows begin, how many there are, room
+        self.places = np.zeros((0, 4), np.int64)  # per group: where its rows begin, how many, and from where to where
         self.used = 0  # rows of the matrix that are given away
 
     def hold(self, groups: int) -> None:
@@ -73,7 +75,7 @@ def longer(table: Ints, size: int) -> Ints:
     return grown
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def trim(rows, places, group, frontier):  # type: ignore[no-untyped-def]
     """Forget what a group has before the frontier, but for the start of a snapshot that still has events."""
     first, size = places[group, FIRST], places[group, SIZE]
@@ -83,7 +85,6 @@ def trim(rows, places, group, frontier):  # type: ignore[no-untyped-def]
     if size and rows[first, TIME] < frontier and rows[first, VALUES] == 0:
         first += 1
         size -= 1
-    places[group, ROOM] -= first - places[group, FIRST]
     places[group, FIRST], places[group, SIZE] = first, size
 
 
@@ -114,7 +115,7 @@ def _restore(source, rows, places):  # type: ignore[no-untyped-def]
         if at == 0 or group != source[at - 1, 0]:
             if at:
                 used += _settle(places, source[at - 1, 0])
-            places[group, FIRST] = used
+            places[group, FIRST] = places[group, BASE] = used
         to = used + places[group, SIZE]
         for n in range(rows.shape[1]):
             rows[to, n] = source[at, 1 + n]
@@ -125,11 +126,12 @@ def _restore(source, rows, places):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def _settle(places, group):  # type: ignore[no-untyped-def]
     """Give a stretch room to grow; how much it has."""
-    places[group, ROOM] = 2 * places[group, SIZE] + LEAST_ROOM
-    return places[group, ROOM]
+    room = 2 * places[group, SIZE] + LEAST_ROOM
+    places[group, LIMIT] = places[group, BASE] + room
+    return room
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def first_at(rows, places, group, time):  # type: ignore[no-untyped-def]
     """The first row of a group at or after an instant: most changes come near the end."""
     low = places[group, FIRST]
@@ -148,27 +150,27 @@ def first_at(rows, places, group, time):  # type: ignore[no-untyped-def]
     return low
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def rewrite(rows, places, group, used, span, tail, count):  # type: ignore[no-untyped-def]
     """A group's rows become those from ``span[0]`` up to ``span[1]``, the tail, and those from ``span[2]`` on.
 
     There must be room for twice as many at the end of the matrix; how much of it is used afterwards.
     """
-    first, width = places[group, FIRST], rows.shape[1]
-    kept, rest = span[1] - span[0], first + places[group, SIZE] - span[2]
+    kept, rest = span[1] - span[0], places[group, FIRST] + places[group, SIZE] - span[2]
     size = kept + count + rest
-    to, room = span[0], places[group, ROOM] - (span[0] - first)
-    if size > room:
-        to, room = used, 2 * size + LEAST_ROOM
-        used += room
-        for n in range(kept):
-            for m in range(width):
-                rows[to + n, m] = rows[span[0] + n, m]
+    to, base, limit = span[0], places[group, BASE], places[group, LIMIT]
+    if to + size > limit:
+        if 4 * size > 3 * (limit - base):
+            base, limit = used, used + 2 * size + LEAST_ROOM
+            used = limit
+        to = base
+        _move(rows, span[0], to, kept)
     _move(rows, span[2], to + kept + count, rest)
     for n in range(count):
-        for m in range(width):
+        for m in range(rows.shape[1]):
             rows[to + kept + n, m] = tail[n, m]
-    places[group, FIRST], places[group, SIZE], places[group, ROOM] = to, size, room
+    places[group, FIRST], places[group, SIZE] = to, size
+    places[group, BASE], places[group, LIMIT] = base, limit
     return used
 
 

@@ -75,15 +75,18 @@ def chains(lists: pa.Array) -> pa.Array:
     >>> lifetimes = [{"le": 0, "re": 4}, {"le": 1, "re": 5}, {"le": 4, "re": 5}, {"le": 5, "re": 9}]
     >>> [(chain["le"], chain["re"]) for chain in chains(pa.array([lifetimes])).to_pylist()[0]]
     [(0, 9), (1, 5)]
+    >>> len(chains(pa.array([[{"le": 0, "re": 4}] * 3])).to_pylist()[0])
+    3
     """
     from streamproof.kernels.chains import stitched  # noqa: PLC0415  # on a worker
-    from streamproof.kernels.runs import KEY, LE, RE, ordered  # noqa: PLC0415
+    from streamproof.kernels.runs import KEY, LE, RE, W, ordered  # noqa: PLC0415
 
     flat, offsets = lists.flatten(), lists.offsets.to_numpy()
     key = np.repeat(np.arange(len(lists)), np.diff(offsets))
     le, re = (np.ascontiguousarray(flat.field(name).to_numpy(zero_copy_only=False)) for name in ("le", "re"))
     rows = ordered(key, le, re, np.ones(len(key), np.int64), np.empty((len(key), 0), np.int64))
     found = stitched(rows, np.empty((0, 5), np.int64), -FOREVER)
+    found = np.repeat(found, found[:, W], axis=0)  # equal chains are one row with a weight
     ends = np.searchsorted(found[:, KEY], np.arange(len(lists) + 1)).astype(np.int32)
     fields = [pa.array(np.ascontiguousarray(found[:, column])) for column in (LE, RE)]
     return pa.ListArray.from_arrays(pa.array(ends), pa.StructArray.from_arrays(fields, names=["le", "re"]))

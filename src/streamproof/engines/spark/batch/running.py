@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql import functions as f
 
-from streamproof.engines.base import Settings
-from streamproof.engines.spark.batch.failing import translated
+from streamproof.engines.base import Settings, prepare
+from streamproof.engines.inputs import load
+from streamproof.engines.spark.batch.failing import event_text, failure, translated
 from streamproof.engines.spark.batch.relation import Context, Relation
 from streamproof.engines.spark.batch.rules import build
-from streamproof.engines.spark.rows import frame_of, table_of
+from streamproof.engines.spark.rows import frame_of, inner_frame, outer_frame, schema_of, table_of
 from streamproof.engines.spark.session import meaning
-from streamproof.errors import InputError, did_you_mean
+from streamproof.errors import InputError, StreamproofError, did_you_mean
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
 from streamproof.events.schema import Schema
+from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, walk
 from streamproof.plan.labels import label
+from streamproof.plan.nodes import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +37,53 @@ def run(spark: SparkSession, plan: Typed, inputs: Mapping[str, Iterable[Batch]],
         found = relation(spark, plan, frames, settings)
         table = table_of(found.frame, plan.schema)
     return History.from_table(plan.schema, table).to_batch()
+
+
+def batch(spark: SparkSession, plan: Plan, inputs: Mapping[str, object], settings: Settings) -> DataFrame:
+    """The result as a DataFrame: le, re and the payload, one row per event; nothing goes through the driver.
+
+    Inputs that are no DataFrames are read here first.
+    """
+    declared = {node.name: node.schema for node in nodes.walk(plan) if isinstance(node, nodes.Source)}
+    for name in inputs:
+        if name not in declared:
+            raise InputError(f'the plan has no source "{name}"', fix=did_you_mean(name, declared))
+    missing = [name for name in declared if name not in inputs]
+    if missing:
+        raise InputError(f'no input is given for the source "{missing[0]}"', fix="give it a DataFrame")
+    ready = {name: _opened(spark, name, inputs[name], schema) for name, schema in declared.items()}
+    typed = prepare(plan, {name: schema for name, (schema, _) in ready.items()}, settings)
+    with told(typed):
+        found = relation(spark, typed, {name: frame for name, (_, frame) in ready.items()}, settings)
+        return outer_frame(found.frame, typed.schema)
+
+
+def _opened(spark: SparkSession, name: str, given: Any, declared: Schema | None) -> tuple[Schema, DataFrame]:
+    """An input with its schema, as the rules see it."""
+    from pyspark.sql import DataFrame  # noqa: PLC0415  # Spark is loaded by those who use it
+
+    if not isinstance(given, DataFrame):
+        loaded = load(name, given, schema=declared)
+        return loaded.schema, frame_of(spark, loaded.schema, loaded.history().expand())
+    try:
+        schema = declared or schema_of(given)
+        with meaning(spark):
+            return schema, lawful(Relation(inner_frame(given, schema), schema)).frame
+    except StreamproofError as error:
+        raise error.located(f"input {name}") from None
+
+
+def lawful(source: Relation) -> Relation:
+    """The same events; one without a lifetime, or with one outside of all time, is an error where it is read."""
+    le, re, at = f.col("le"), f.col("re"), event_text(source)
+    empty = failure(f.lit("an event without a lifetime"), at=at, fix="give it an end after its start",
+                    name="empty_lifetime")  # fmt: skip
+    outside = failure(f.lit("a lifetime lies outside ±2^62 ticks"), at=at, fix="use a coarser unit", name="overflow")
+    absent = failure(f.lit("an event without a start or an end"), at=at, fix=f"an endless event ends at {FOREVER}",
+                     name="bad_input")  # fmt: skip
+    beyond = (le < BEGINNING) | (re > FOREVER)
+    checked = f.when(le.isNull() | re.isNull(), absent).when(beyond, outside).when(re <= le, empty).otherwise(re)
+    return source.timed(source.frame, le, checked)
 
 
 def relation(spark: SparkSession, plan: Typed, frames: Mapping[str, DataFrame], settings: Settings) -> Relation:

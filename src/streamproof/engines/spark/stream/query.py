@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from streamproof.engines.base import Settings, prepare
-from streamproof.engines.spark.metrics import observed
+from streamproof.engines.spark.metrics import Metrics, observed
 from streamproof.engines.spark.session import meaning
 from streamproof.engines.spark.sinks import Output, Sink
 from streamproof.engines.spark.sources import Layout, SparkSource, layouts_of, quoted, spark_type
@@ -59,9 +59,10 @@ class StreamQuery:
         options: Options,
         *,
         checkpoint: Path | None = None,
+        extra: DataFrame | None = None,
     ) -> None:
         self.spark, self.typed, self.options = spark, typed, options
-        self.checkpoint = checkpoint
+        self.checkpoint, self._extra = checkpoint, extra
         self.splitting = None if advanced_sources(typed) else split_by(typed)
         self.buckets = bucket_count(self.splitting, self._wanted())
         self._sources = sources
@@ -116,7 +117,7 @@ class StreamQuery:
             )
             for door, source in zip(self.doors, self._sources.values(), strict=True)
         ]
-        return reduce(lambda one, other: one.union(other), packed)
+        return reduce(lambda one, other: one.union(other), packed if self._extra is None else [*packed, self._extra])
 
     def _split(self, door: Door) -> Sequence[str]:
         return () if self.splitting is None else self.splitting.get(door.name, ())
@@ -136,6 +137,7 @@ class StreamQuery:
         trigger: Mapping[str, Any] | None = None,
         name: str | None = None,
         watcher: Watcher | None = None,
+        metrics: Metrics | None = None,
     ) -> Running:
         """Run into a sink, from where the checkpoint left off. ``trigger`` is Spark's, e.g. {"availableNow": True}."""
         claim = self.claim(sink.emit)
@@ -149,6 +151,7 @@ class StreamQuery:
             name=name,
             partitions=self.buckets,
             watcher=watcher,
+            metrics=metrics,
         )
 
     def claim(self, emit: Emit) -> checkpoints.Claim:
@@ -220,11 +223,12 @@ def make_query(
     *,
     time: Layout | Mapping[str, Layout] | None = None,
     checkpoint: str | Path | None = None,
+    extra: DataFrame | None = None,
     **options: Any,
 ) -> StreamQuery:
-    """A plan over streaming tables. ``options`` are those of `Options`."""
+    """A plan over streaming tables. ``options`` are those of `Options`; ``extra`` is input that is packed already."""
     with meaning(spark):
         sources = open_sources(inputs, time, nodes.sources(plan))
         typed = prepare(plan, {name: source.schema for name, source in sources.items()}, settings)
         folder = None if checkpoint is None else Path(checkpoint).resolve()
-        return StreamQuery(spark, typed, sources, settings, Options(**options), checkpoint=folder)
+        return StreamQuery(spark, typed, sources, settings, Options(**options), checkpoint=folder, extra=extra)

@@ -75,17 +75,18 @@ def start(
     name: str | None = None,
     partitions: int | None = None,
     watcher: Watcher | None = None,
+    metrics: Metrics | None = None,
 ) -> Running:
     """Run answers into a sink."""
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)  # else it prints errors that we raise
-    metrics = Metrics(name or "streamproof")
+    counted = metrics if metrics is not None else Metrics(name or "streamproof")
     receiver = Receiver(sink, output)
 
     def take(frame: DataFrame, number: int) -> None:
         batch = receiver.take(number, frame.toArrow())
-        metrics.add_batch(batch.counts, cti=batch.cti, latest=batch.counts["latest"])
+        counted.add_batch(batch.counts, cti=batch.cti, latest=batch.counts["latest"])
         if watcher is not None:
-            watcher(batch, metrics)
+            watcher(batch, counted)
 
     writer = answers.writeStream.outputMode("append").option("checkpointLocation", checkpoint).foreachBatch(take)
     writer = writer.trigger(**trigger)
@@ -98,4 +99,4 @@ def start(
         query = writer.start()
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", before or "200")
-    return Running(spark, query, metrics, listen(spark, str(query.runId), metrics, counts=False))
+    return Running(spark, query, counted, listen(spark, str(query.runId), counted, counts=False))

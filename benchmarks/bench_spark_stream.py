@@ -1,0 +1,228 @@
+"""Stream mode beside hand-written Structured Streaming: the same files, the same micro-batches, one Spark session.
+
+python benchmarks/bench_spark_stream.py [--events 1000000] [--batches 10] [--query Q2 --query Q4] [--floor]
+
+Figures are CPU seconds of the whole process tree (Python, Java and the Python workers), start of the query included,
+for the second run of each, when Java is warm. The ratio is the hand-written query's time divided by ours: above 1 we are
+faster. Both write nowhere: the output is counted. Ours also gives corrections, which the hand-written ones do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import streamproof as sp
+from streamproof.engines.spark.session import session
+from streamproof.engines.spark.sinks import CallSink, OutputBatch
+
+KEYS, DELAY, LONGEST = 1_000, 5_000, 20
+S, R = sp.source("S"), sp.source("R")
+POINTS = S.to_point()
+QUERIES = {
+    "Q2": ("keyed tumbling count, sum", POINTS.group_by("k").tumbling(1000).aggregate(n=sp.count(), s=sp.sum("v"))),
+    "Q3": ("keyed hopping avg", POINTS.group_by("k").hopping(10_000, 1000).aggregate(a=sp.avg("v"))),
+    "Q4": ("keyed temporal join", S.join(R, "l.k = r.k", select={"k": "l.k", "x": "l.v", "y": "r.v"})),
+    "Q6": ("top 3 per second", POINTS.tumbling(1000).top(3, by=sp.desc("v"))),
+}
+MAPPING = sp.ColumnMapping(start="le", end="re", kind="kind", unit="ms", payload=["k", "v"])
+
+
+def make_files(folder: Path, events: int, batches: int, seed: int) -> None:
+    """One event per millisecond on average; at the end of each file a CTI that trails behind."""
+    random = np.random.default_rng(seed)
+    folder.mkdir(parents=True)
+    size = events // batches
+    for number in range(batches):
+        le = np.arange(number * size, (number + 1) * size, dtype=np.int64)
+        last = FOREVER if number == batches - 1 else int(le[-1]) - DELAY
+        table = pa.table({
+            "kind": pa.array(np.append(np.zeros(size, np.int8), np.int8(2))),
+            "le": np.append(le, last),
+            "re": np.append(le + random.integers(1, LONGEST + 1, size), last),
+            "at": pa.array(np.append(le, le[-1]) * 1000, pa.timestamp("us", "UTC")),
+            "until": pa.array(np.append(le + LONGEST, le[-1]) * 1000, pa.timestamp("us", "UTC")),
+            "k": random.integers(0, KEYS, size + 1),
+            "v": random.integers(0, 1000, size + 1) / 8,
+        })  # fmt: skip
+        file = folder / f"{number:06}.parquet"
+        pq.write_table(table, file)
+        os.utime(file, (1e9 + number, 1e9 + number))
+
+
+FOREVER = sp.FOREVER
+
+
+def table(spark: SparkSession, folder: Path) -> DataFrame:
+    schema = spark.read.parquet(str(folder)).schema
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def ours(spark: SparkSession, stream: sp.Stream, folders: dict[str, Path], checkpoint: Path) -> int:
+    rows = [0]
+
+    def count(batch: OutputBatch) -> None:
+        rows[0] += batch.rows.num_rows
+
+    frames = {name: table(spark, folders[name]) for name in sp_sources(stream)}
+    query = stream.on("spark", session=spark).stream(frames, time=MAPPING, checkpoint=checkpoint)
+    query.start(CallSink(count, emit="rows"), trigger={"availableNow": True}).wait()
+    return rows[0]
+
+
+def sp_sources(stream: sp.Stream) -> list[str]:
+    from streamproof.plan.nodes import sources
+
+    return list(sources(stream.plan))
+
+
+def native(spark: SparkSession, name: str, folders: dict[str, Path]) -> DataFrame:
+    """The same query as a Spark user writes it."""
+    events = table(spark, folders["S"]).where("kind = 0").withWatermark("at", "5 seconds")
+    match name:
+        case "Q2":
+            return events.groupBy(F.window("at", "1 second"), "k").agg(F.count("*"), F.sum("v"))
+        case "Q3":
+            return events.groupBy(F.window("at", "10 seconds", "1 second"), "k").agg(F.avg("v"))
+        case "Q4":
+            left = events.select("k", "le", "re", "at", F.col("v").alias("x"))
+            right = table(spark, folders["R"]).where("kind = 0").selectExpr("k rk", "le rle", "re rre", "at rat", "v y")
+            right = right.withWatermark("rat", "5 seconds")
+            near = (
+                "k = rk AND le < rre AND rle < re"
+                " AND at >= rat - INTERVAL 20 milliseconds AND at <= rat + INTERVAL 20 milliseconds"
+            )
+            return left.join(right, F.expr(near))
+        case _:
+            best = F.slice(F.sort_array(F.collect_list(F.struct("v", "k")), asc=False), 1, 3)
+            return events.groupBy(F.window("at", "1 second")).agg(best.alias("best"))
+
+
+def run_native(spark: SparkSession, name: str, folders: dict[str, Path], checkpoint: Path) -> int:
+    writer = native(spark, name, folders).writeStream.outputMode("append").format("noop").trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(checkpoint)).start()
+    query.awaitTermination()
+    return sum(progress["sink"]["numOutputRows"] for progress in query.recentProgress)
+
+
+def tree_cpu() -> float:
+    """CPU seconds of this process and all its descendants, ended ones included."""
+    children: dict[int, list[int]] = {}
+    times: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+            times[int(entry.name)] = sum(int(field) for field in fields[11:15])
+    waiting, total = [os.getpid()], 0
+    while waiting:
+        process = waiting.pop()
+        total += times.get(process, 0)
+        waiting += children.get(process, [])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def measured(work: Callable[[], int]) -> tuple[float, float, int]:
+    cpu, clock = tree_cpu(), time.perf_counter()
+    rows = work()
+    return tree_cpu() - cpu, time.perf_counter() - clock, rows
+
+
+def checkpoints(folder: Path) -> Iterator[Path]:
+    number = 0
+    while True:
+        yield folder / f"checkpoint-{number}"
+        number += 1
+
+
+def floor(spark: SparkSession, folder: Path, runs: int) -> None:
+    """Seconds per micro-batch of 50 rows: ours, and a stateful function that does nothing."""
+    make_files(folder / "small", 50 * 24, 24, seed=3)
+    frames = {"S": folder / "small"}
+
+    def nothing(key: Any, frames: Iterator[Any], state: Any) -> Iterator[Any]:
+        import pandas as pd
+
+        count = sum(len(frame) for frame in frames)
+        state.update((count,))
+        yield pd.DataFrame({"n": [count]})
+
+    def idle(checkpoint: Path) -> list[dict[str, Any]]:
+        frame = table(spark, folder / "small").groupBy(F.lit(0).alias("bucket"))
+        stage = frame.applyInPandasWithState(nothing, "n bigint", "n bigint", "append", "NoTimeout")
+        writer = stage.writeStream.outputMode("append").foreachBatch(lambda batch, _: batch.collect() and None)
+        query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+        query.awaitTermination()
+        return query.recentProgress
+
+    def kernels(checkpoint: Path) -> list[dict[str, Any]]:
+        stream = QUERIES["Q2"][1]
+        query = stream.on("spark", session=spark).stream(
+            {"S": table(spark, frames["S"])}, time=MAPPING, checkpoint=checkpoint, buckets=1
+        )
+        running = query.start(CallSink(lambda _: None, emit="rows"), trigger={"availableNow": True})
+        running.wait()
+        return running.query.recentProgress
+
+    places = checkpoints(folder / "floor")
+    for _ in range(runs):
+        for name, work in (("do nothing", idle), ("ours", kernels)):
+            progress = work(next(places))[4:]
+            millis = sorted(p["durationMs"]["triggerExecution"] for p in progress)
+            adding = sorted(p["durationMs"]["addBatch"] for p in progress)
+            print(
+                f"{name:12} median {millis[len(millis) // 2]} ms per micro-batch, {adding[len(adding) // 2]} in addBatch"
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--batches", type=int, default=10)
+    parser.add_argument("--query", action="append", choices=list(QUERIES))
+    parser.add_argument("--floor", action="store_true")
+    parser.add_argument("--runs", type=int, default=2)
+    chosen = parser.parse_args()
+    memory = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="bench-", dir=memory if memory.is_dir() else None))
+    spark = session(**{"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"})
+    try:
+        if chosen.floor:
+            spark.conf.set("spark.sql.shuffle.partitions", "1")
+            floor(spark, folder, chosen.runs)
+            return
+        for seed, name in enumerate(("S", "R")):
+            make_files(folder / name, chosen.events, chosen.batches, seed)
+        folders = {"S": folder / "S", "R": folder / "R"}
+        places = checkpoints(folder / "runs")
+        for name in chosen.query or QUERIES:
+            title, stream = QUERIES[name]
+            for run in range(chosen.runs):
+                mine = measured(lambda: ours(spark, stream, folders, next(places)))
+                theirs = measured(lambda: run_native(spark, name, folders, next(places)))
+                print(
+                    f"{name} {title}, run {run + 1}: ours {mine[0]:.1f} CPU-s ({mine[1]:.0f} s, {mine[2]} rows), "
+                    f"hand-written {theirs[0]:.1f} ({theirs[1]:.0f} s, {theirs[2]} rows), ratio {theirs[0] / mine[0]:.2f}",
+                    flush=True,
+                )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""The options of ``run`` that only the local engine knows. Nothing here loads that engine before it is needed."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from streamproof.cli.screen import err, note, print_line
+from streamproof.engines.inputs import Input
+from streamproof.engines.job import Job
+from streamproof.errors import InputError
+from streamproof.events.validate import Validator
+
+Emit = Literal["cht", "events"]
+Emission = Literal["speculative", "eager", "final"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveOptions:
+    """How a run goes on part by part; on other engines these options are refused."""
+
+    emission: Emission = "speculative"
+    batch_size: int | None = None
+    snapshot: Path | None = None  # where the state goes if the run is interrupted
+    resume: Path | None = None
+    late_file: Path | None = None
+    on_module_error: Literal["fail", "dead-letter"] = "fail"
+    module_letters: Path | None = None
+    metrics: bool = False
+    quiet: bool = False
+
+    def engine_options(self, engine: str) -> dict[str, Any]:
+        """What the engine is made with."""
+        if engine == "local":
+            return {"emission": self.emission, "on_module_error": self.on_module_error.replace("-", "_")}
+        plain = LiveOptions(quiet=self.quiet)
+        for name in (field.name for field in fields(self)):
+            if getattr(self, name) != getattr(plain, name):
+                option = "--" + name.replace("_", "-")
+                raise InputError(f"the engine {engine} does not know {option}", fix="use --engine local")
+        return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What of the result goes where."""
+
+    emit: Emit
+    out: Path | None
+    overwrite: bool
+
+
+def live_run(
+    job: Job,
+    readers: Mapping[str, Input],
+    validators: Mapping[str, Validator],
+    *,
+    options: LiveOptions,
+    output: Output,
+    files: Mapping[str, Path],
+) -> Any:
+    """The run, about to begin: a `streamproof.cli.live.LiveRun`."""
+    live = importlib.import_module("streamproof.cli.live")
+    return live.LiveRun(job, readers, validators, options=options, output=output, files=files)
+
+
+def report(run: Any, options: LiveOptions, *, as_json: bool) -> None:
+    """What there is to say about a run that is over."""
+    for text in [] if options.quiet else run.notes():
+        note(text)
+    if options.metrics and as_json:
+        print_line(f'{{"metrics": {run.query.metrics.to_json()}}}')
+    elif options.metrics:
+        err.print(str(run.query.metrics), markup=False)

@@ -1,0 +1,184 @@
+"""A streaming run over files: everything that lies there now, in order, a few files at a time, into a folder.
+
+Parquet is read by Spark itself. Other formats are first written to the checkpoint's spool as Parquet, by our own
+readers. When all is read, history is complete, and a last micro-batch says so with the CTI ∞; a folder that will still
+grow is read with ``final=False``, and again later from the same checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamproof.engines.base import Settings
+from streamproof.engines.spark.metrics import Metrics
+from streamproof.engines.spark.sinks import Sink
+from streamproof.engines.spark.sources import Layout, layouts_of
+from streamproof.engines.spark.stream.doors import Door
+from streamproof.engines.spark.stream.query import StreamQuery, make_query
+from streamproof.engines.spark.stream.running import Watcher
+from streamproof.engines.spark.stream.wire import PACKED, PACKED_DDL
+from streamproof.errors import InputError
+from streamproof.events.files import ColumnMapping, read
+from streamproof.events.files.writer import table_of
+from streamproof.events.time import FOREVER
+from streamproof.plan import nodes
+from streamproof.plan.nodes import Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SPOOL: Final = "spool"
+END: Final = "end"
+SPOOL_ROWS: Final = 1 << 18
+_POLL: Final = 0.5  # seconds between looks at whether somebody pressed Ctrl-C
+
+
+@dataclass(frozen=True, slots=True)
+class FileRun:
+    """What to run over files, and how."""
+
+    plan: Plan
+    inputs: Mapping[str, Path]
+    checkpoint: Path
+    settings: Settings
+    time: Layout | Mapping[str, Layout] | None = None
+    files_per_batch: int = 1
+    final: bool = True  # the files are all there is: at their end, history is complete
+    options: Mapping[str, Any] | None = None  # those of the query
+
+    def query(self, spark: SparkSession) -> StreamQuery:
+        """The streaming query over the files."""
+        names = nodes.sources(self.plan)
+        layouts = layouts_of(self.time, names)
+        frames: dict[str, DataFrame] = {}
+        for name in names:
+            if name not in self.inputs:
+                raise InputError(f'no input is given for the source "{name}"', fix=f"give --input {name}=FILE")
+            folder, pattern = self._parquet(name, layouts)
+            frames[name] = self._stream(spark, folder, pattern)
+        return make_query(
+            spark,
+            self.plan,
+            frames,
+            self.settings,
+            time={name: layout for name, layout in layouts.items() if layout is not None},
+            checkpoint=self.checkpoint,
+            extra=self._end(spark),
+            **(self.options or {}),
+        )
+
+    def _parquet(self, name: str, layouts: dict[str, Layout | None]) -> tuple[Path, str]:
+        """A folder of Parquet files for a source, and which of its files are meant; other formats are spooled."""
+        place = Path(self.inputs[name]).resolve()
+        if place.is_dir():
+            return place, "*.parquet"
+        if place.suffix.lower() in (".parquet", ".pq"):
+            if not place.is_file():
+                raise InputError(f"{place} does not exist", fix="check the path of the input")
+            return place.parent, place.name
+        folder = self.checkpoint / SPOOL / name
+        layout = layouts[name]
+        mapping = ColumnMapping(start=layout) if isinstance(layout, str) else layout
+        if mapping is not None and not isinstance(mapping, ColumnMapping):
+            raise InputError(
+                "a change feed is read from Parquet files only", at=str(place), fix="convert it to Parquet"
+            )
+        layouts[name] = None  # the spool is in our own layout
+        spool(place, folder, mapping)
+        return folder, "*.parquet"
+
+    def _stream(self, spark: SparkSession, folder: Path, pattern: str) -> DataFrame:
+        if not any(folder.glob(pattern)):
+            raise InputError(f"there are no Parquet files in {folder}", fix="give a folder of Parquet files, or a file")
+        schema = spark.read.option("pathGlobFilter", pattern).parquet(str(folder)).schema
+        reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", self.files_per_batch)
+        return reader.option("pathGlobFilter", pattern).parquet(str(folder))
+
+    def _end(self, spark: SparkSession) -> DataFrame:
+        """A stream that brings nothing, until the end is written into it."""
+        folder = self.checkpoint / END
+        folder.mkdir(parents=True, exist_ok=True)
+        return spark.readStream.schema(PACKED_DDL).parquet(str(folder))
+
+    def write_end(self, doors: tuple[Door, ...]) -> bool:
+        """Say that all sources are complete; whether that had not been said before."""
+        file = self.checkpoint / END / "end.parquet"
+        if file.exists():
+            return False
+        rows = [
+            {
+                "query": 0,
+                "bucket": bucket,
+                "source": door.number,
+                "order": 1 << 62,
+                "cti": FOREVER,
+                "events": 0,
+                "dropped": 0,
+            }
+            for door in doors
+            for bucket in range(door.buckets)
+        ]
+        _write(pa.Table.from_pylist(rows, schema=PACKED), file)
+        return True
+
+
+def run_files(spark: SparkSession, run: FileRun, sink: Sink, *, watcher: Watcher | None = None) -> Metrics:
+    """Process all files, and give the counts. Ctrl-C stops after the running micro-batch; the next run goes on."""
+    query = run.query(spark)
+    metrics = Metrics()
+    _to_the_end(query, sink, metrics, watcher)
+    if run.final and run.write_end(query.doors):
+        _to_the_end(query, sink, metrics, watcher)
+    return metrics
+
+
+def _to_the_end(query: StreamQuery, sink: Sink, metrics: Metrics, watcher: Watcher | None) -> None:
+    running = query.start(sink, trigger={"availableNow": True}, watcher=watcher, metrics=metrics)
+    try:
+        while not running.wait(_POLL):
+            pass
+    except KeyboardInterrupt:
+        running.stop()
+        raise
+
+
+def spool(place: Path, folder: Path, mapping: ColumnMapping | None) -> None:
+    """Events of a file as Parquet files in our own layout. What a crash left unfinished is written again."""
+    done = folder / "_done"
+    if done.exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    reader = read(place, mapping=mapping, chunk_rows=SPOOL_ROWS)
+    for number, chunk in enumerate(reader):
+        if chunk.kinds.tolist() == [2] and _is_end(chunk.rows):
+            continue  # the end is told when all sources are read
+        file = folder / f"{number:08}.parquet"
+        _write(_without_nulls(table_of(chunk)), file)
+        os.utime(file, (1e9 + number, 1e9 + number))  # Spark takes files in the order of their times
+    done.touch()
+
+
+def _is_end(rows: pa.Table) -> bool:
+    """Whether a lone CTI is the one at the end of time, which a reader adds to files without CTIs."""
+    return bool(rows["le"][0].as_py() == FOREVER)
+
+
+def _without_nulls(table: pa.Table) -> pa.Table:
+    """Parquet has no columns of nothing but nulls for Spark; they go as strings."""
+    for n, field in enumerate(table.schema):
+        if pa.types.is_null(field.type):
+            table = table.set_column(n, field.name, pa.nulls(table.num_rows, pa.string()))
+    return table
+
+
+def _write(table: pa.Table, file: Path) -> None:
+    temporary = file.with_name(f".{file.name}.part")
+    pq.write_table(table, temporary)
+    temporary.replace(file)

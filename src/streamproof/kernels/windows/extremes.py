@@ -1,0 +1,279 @@
+"""Counts, least and greatest values over snapshots: live events, and what holds after each boundary that is out.
+
+A change sweeps the events of its group from the first instant that it changes on, and the snapshots that come out are
+compared with those that were there. Other groups are not looked at, but for those that have a boundary due.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.kernels.base import Context, State, array, number
+from streamproof.kernels.cells import Cells, Ints, Layout
+from streamproof.kernels.delta import Delta
+from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, ordered
+from streamproof.kernels.sorting import order_by
+from streamproof.kernels.store import Store
+from streamproof.kernels.windows.ahead import NEVER
+from streamproof.kernels.windows.changes import Events, Spans, check_weights
+from streamproof.kernels.windows.inspect import Affected, EventView, WindowView, affected_sums, spans_of
+from streamproof.kernels.windows.kept import Kept
+from streamproof.kernels.windows.liveliness import Step, liveliness_of
+from streamproof.kernels.windows.outputs import Outputs
+from streamproof.kernels.windows.segments import Bools
+from streamproof.kernels.windows.summed import changed_pairs
+from streamproof.kernels.windows.sums import Scratch
+from streamproof.kernels.windows.sweep import sweep
+from streamproof.kernels.windows.timelines import FIRST, LEAST_ROOM, SIZE, TIME, VALUES, Timelines, longer
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed
+from streamproof.plan.windows import Snapshot
+
+KINDS: Final = ("int64", "float64", "timestamp", "date", "bool")  # one cell each, that says how they are ordered
+MAGNITUDE: Final = np.int64(2**63 - 1)
+
+
+class Extremes:
+    """One node over all groups."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        node = typed.node
+        assert isinstance(node, nodes.Aggregation)
+        self.typed, self.context = typed, context
+        self.lively = liveliness_of(typed, context.emission)
+        self.kept = Kept(typed.inputs[0].schema, context, payload=False)
+        self._columns: list[int | None] = []  # per result: which extreme it is; None for a count
+        self._extremes: list[tuple[int, bool, bool]] = []  # the column kept, whether the least is asked for, floats
+        for _, agg in node.aggs:
+            if agg.fn == "count":
+                self._columns.append(None)
+                if agg.arg is not None:
+                    self.kept.check(agg.arg)
+                continue
+            assert agg.arg is not None
+            self._columns.append(len(self._extremes))
+            is_float = self.kept.type_of(agg.arg).kind == "float64"
+            self._extremes.append((self.kept.column(agg.arg), agg.fn == "min", is_float))
+        self._output = Layout.of(typed.schema)
+        self._scratch = Scratch()
+        self._forget()
+        self.frontier = BEGINNING
+        self.seen = BEGINNING  # the latest start
+        self.sealed = BEGINNING  # the output's frontier
+
+    def _forget(self) -> None:
+        """No event at all."""
+        self.store = Store(self.kept.layout.width if self._extremes else 1)
+        self.reached = Timelines(1 + 2 * len(self._extremes))
+        self.nexts = np.zeros(0, np.int64)  # per group: its next boundary
+
+    @staticmethod
+    def can(typed: Typed, context: Context) -> bool:
+        """Whether a node can be run like this."""
+        node = typed.node
+        if not isinstance(node, nodes.Aggregation) or not isinstance(node.window, Snapshot):
+            return False
+        kept = Kept(typed.inputs[0].schema, context, payload=False)
+        return all(
+            agg.fn == "count"
+            or (agg.fn in ("min", "max") and agg.arg is not None and kept.type_of(agg.arg).kind in KINDS)
+            for _, agg in node.aggs
+        )
+
+    # --- one batch ----------------------------------------------------------------------------------------------------
+
+    def on_batch(self, delta: Delta) -> Delta:
+        check_weights(delta.w)
+        step = self._advance(delta)
+        if not len(delta) and step.frontier == step.frontier_before and step.due == step.due_before:
+            return Delta.empty(self.typed.schema, frontier=self.sealed)
+        emitted = self._emit(*self._sweep(*self._take_in(delta, step.due), step))
+        if self.frontier >= FOREVER:
+            self._forget()
+        self.store.drop(self.frontier)
+        self.sealed = max(self.sealed, self.lively.sealed(self.frontier, self._opened(), Outputs(1)))
+        return emitted.at(self.sealed)
+
+    def _advance(self, delta: Delta) -> Step:
+        """Move time on."""
+        before, due_before = self.frontier, self.lively.due(self.frontier, self.seen)
+        self.frontier = max(self.frontier, delta.frontier)
+        if len(delta):
+            self.seen = max(self.seen, int(delta.le.max()))
+        return Step(before, self.frontier, due_before, self.lively.due(self.frontier, self.seen))
+
+    def _take_in(self, delta: Delta, due: int) -> tuple[Ints, Ints]:
+        """Store the events of a batch; the groups to look at, and from when on each."""
+        rows = ordered(delta.group, delta.le, delta.re, delta.w, self.kept.encode(delta))
+        group, le, re, w = (np.ascontiguousarray(rows[:, n]) for n in (KEY, LE, RE, W))
+        spans = Spans.of(Events(group, le, re, w, rows[:, PAYLOAD:]), "members")
+        if len(rows):
+            self._hold(int(group[-1]) + 1)
+        ready = np.flatnonzero(self.nexts <= due)
+        self.store.put(rows)
+        groups = np.concatenate([spans.group, ready])
+        times = np.concatenate([spans.lo, self.nexts[ready]])
+        order = np.argsort(groups, kind="stable")
+        groups, times = groups[order], times[order]
+        firsts = np.flatnonzero(np.diff(groups, prepend=-1))
+        return groups[firsts], np.minimum.reduceat(times, firsts) if len(firsts) else times
+
+    def _hold(self, groups: int) -> None:
+        self.reached.hold(groups)
+        if groups > len(self.nexts):
+            known = len(self.nexts)
+            self.nexts = longer(self.nexts, groups)
+            self.nexts[known:] = NEVER
+
+    def _sweep(self, groups: Ints, times: Ints, step: Step) -> tuple[Cells, Cells]:
+        """The rows (group, le, re, w) that come out, and their values; both are in scratch memory."""
+        starts, events, rows = self._events(groups, np.minimum(times, step.due + 1))
+        most = int(np.diff(starts).max(initial=0))
+        known = int(self.reached.places[groups, SIZE].sum())
+        total, width = known + 2 * len(rows) + 3 * len(groups) + 4, self.reached.rows.shape[1]
+        if self.reached.used + 2 * total + LEAST_ROOM * len(groups) > len(self.reached.rows):
+            self.reached.make_room(4 * total + LEAST_ROOM * len(groups), step.frontier_before)
+        matrix = self._scratch.matrix
+        scratch = matrix("fresh", 2 * most + 2, width), matrix("heaps", 1 + len(self._extremes), most + 1)
+        out = matrix("emitted", 2 * total, 4), matrix("found", 2 * total, width - VALUES)
+        reached = self.reached.rows, self.reached.places, self.nexts, self.reached.used
+        size, self.reached.used = sweep(
+            groups, times, starts, events, *self._keys(rows), reached,
+            (step.frontier, step.due, self.lively.by_start), (*scratch, matrix("sums", 2, width - VALUES)), out,
+        )  # fmt: skip
+        return out[0][:size], out[1][:size]
+
+    def _events(self, groups: Ints, times: Ints) -> tuple[Ints, tuple[Ints, Ints, Ints], Cells]:
+        """Where the events of each group begin, their lifetimes and weights, and their rows, in the order of starts."""
+        found = self.store.overlapping(groups, times - 1, np.full(len(groups), NEVER))
+        rows, query = found.rows, found.query
+        if len(found.parts) > 1:
+            order = order_by(query, np.ascontiguousarray(rows[:, LE]))
+            rows, query = rows[order], query[order]
+        starts = np.searchsorted(query, np.arange(len(groups) + 1))
+        le, re, w = (np.ascontiguousarray(rows[:, n]) for n in (LE, RE, W))
+        return starts, (le, re, w), rows
+
+    def _keys(self, rows: Cells) -> tuple[Cells, Bools]:
+        """Per event and extreme a number of which the greatest wins, and whether there is a value."""
+        keys = np.empty((len(rows), len(self._extremes)), np.int64)
+        known = np.ones((len(rows), len(self._extremes)), np.bool_)
+        layout = self.kept.layout
+        for n, (column, least, is_float) in enumerate(self._extremes):
+            cells = rows[:, PAYLOAD + layout.columns[column][1]]
+            keys[:, n] = _turned(cells, least, is_float)
+            known[:, n] = ~layout.nulls(rows, column)
+        return keys, known
+
+    def _emit(self, emitted: Cells, found: Cells) -> Delta:
+        """Rows with values as a delta of results."""
+        at_end = self.lively.stamp == "point_end"
+        if at_end and len(emitted) and emitted[:, 2].max() >= FOREVER:
+            finite = emitted[:, 2] < FOREVER
+            emitted, found = emitted[finite], found[finite]
+        cells = self._results(found)
+        changed = changed_pairs(emitted, cells)
+        if changed is not None:
+            emitted, cells = emitted[changed], cells[changed]
+        group, le, re, w = (emitted[:, n].copy() for n in range(4))
+        if at_end:
+            le, re = re, re + 1
+        return Delta(group, le, re, w, tuple(self._output.decode(cells, self.context.strings)))
+
+    def _results(self, found: Cells) -> Cells:
+        cells = np.zeros((len(found), self._output.width), np.int64)
+        for bit, (which, (_, cell)) in enumerate(zip(self._columns, self._output.columns, strict=True)):
+            if which is None:
+                cells[:, cell] = found[:, 0]
+                continue
+            _, least, is_float = self._extremes[which]
+            known = found[:, 1 + 2 * which]
+            cells[:, cell] = np.where(known, _back(found[:, 2 + 2 * which], least, is_float), 0)
+            cells[:, -1] |= (1 - known) << bit
+        return cells
+
+    def _opened(self) -> int:
+        """The start of the earliest open snapshot, where that holds the output back."""
+        if self.lively.emission != "final":
+            return self.frontier
+        self.reached.export(self.frontier)
+        places = self.reached.places[self.reached.places[:, SIZE] > 0]
+        return min(self.frontier, int(self.reached.rows[places[:, FIRST], TIME].min(initial=self.frontier)))
+
+    # --- looking inside -----------------------------------------------------------------------------------------------
+
+    def windows(self) -> tuple[WindowView, ...]:
+        """The snapshots that have members, from the open one on."""
+        sizes: dict[int, dict[int, int]] = {}  # per group: instants, and how many events there are then
+        for group, time, _, size in self.reached.export(self.frontier)[:, :4].tolist():
+            sizes.setdefault(group, {})[time] = size
+        stored = self.store.events()
+        reached = {group: max(times) for group, times in sizes.items()}
+        lifetimes = list(zip(*(column.tolist() for column in (stored.key, stored.le, stored.re, stored.w)), strict=True))
+        for group, le, re, _ in lifetimes:
+            for time in (le, re):
+                if time > reached.get(group, self.frontier - 1):
+                    sizes.setdefault(group, {})[time] = sum(
+                        w for g, le, re, w in lifetimes if g == group and le <= time < re
+                    )
+        shown = []
+        for group, found in sorted(sizes.items()):
+            times = sorted(found)
+            spans = zip(times, times[1:], strict=False)
+            shown += [WindowView(group, le, re, found[le]) for le, re in spans if found[le]]
+        return tuple(shown)
+
+    def events(self) -> tuple[EventView, ...]:
+        """The retained events."""
+        columns = self.store.events()[:4]
+        return tuple(EventView(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
+
+    def affected(self, change: Delta) -> Affected:
+        """What a change does to the windows; afterwards it has changed them, so ask a copy."""
+        before, spans = self.windows(), spans_of(change, self.typed, self.context)
+        self.on_batch(change.at(BEGINNING))
+        return affected_sums(before, self.windows(), spans)
+
+    # --- state --------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> State:
+        state: State = {"frontier": self.frontier, "seen": self.seen, "sealed": self.sealed}
+        nexts = np.flatnonzero(self.nexts != NEVER)
+        state["nexts"] = np.column_stack([nexts, self.nexts[nexts]])
+        state["reached"], state["events"] = self.reached.export(self.frontier), self.store.all_rows().copy()
+        return state
+
+    def restore(self, state: State) -> None:
+        self._forget()
+        self.frontier, self.seen, self.sealed = (number(state, name) for name in ("frontier", "seen", "sealed"))
+        reached, (groups, times) = array(state, "reached"), array(state, "nexts").T
+        self._hold(1 + max(int(part.max(initial=-1)) for part in (groups, reached[:, 0])))
+        self.reached.restore(reached)
+        self.nexts[groups] = times
+        self.store.replace(array(state, "events").copy())
+        self.store.drop(self.frontier)
+
+    def live_strings(self) -> Ints:
+        return np.empty(0, np.int64)
+
+    def live_groups(self) -> Ints:
+        self.reached.export(self.frontier)
+        return np.union1d(self.reached.groups(), self.store.keys())
+
+    def live_rows(self) -> int:
+        return len(self.store) + len(self.reached.export(self.frontier))
+
+
+def _turned(cells: Ints, least: bool, is_float: bool) -> Ints:
+    """Cells as numbers that are ordered as the values are, the wanted one greatest; NaN is above all numbers."""
+    keys = cells ^ ((cells >> 63) & MAGNITUDE) if is_float else cells
+    return ~keys if least else keys
+
+
+def _back(keys: Ints, least: bool, is_float: bool) -> Ints:
+    """The inverse of `_turned`."""
+    keys = ~keys if least else keys
+    return keys ^ ((keys >> 63) & MAGNITUDE) if is_float else keys

@@ -1,0 +1,189 @@
+"""Sweeping the events of groups from the first instant that changes: the boundaries, and the extremes after each.
+
+A row is an instant, a spare cell, the number of events, and per extreme whether there is a value and its key; the
+greatest key wins. Ends wait in a heap, and so do values, which are dropped when they get to the top after their end.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from streamproof.kernels.windows.ahead import NEVER
+from streamproof.kernels.windows.timelines import ENDS, FIRST, SIZE, TIME, VALUES, first_at, rewrite, trim
+
+NOW: Final = 0
+WAS: Final = 1
+
+
+@njit(cache=True)
+def sweep(groups, first_times, starts, events, keys, known, state, reach, scratch, out):  # type: ignore[no-untyped-def]
+    """Bring the boundaries of groups up to date; how many rows come out, and how much of the matrix is used.
+
+    ``starts`` says where the events of each group begin: all that end at its first time or later, by their start.
+    """
+    le, re, w = events
+    rows, places, nexts, used = state
+    fresh, heaps, sums = scratch
+    emitted, found = out
+    size = 0
+    for n in range(len(groups)):
+        group, span = groups[n], (starts[n], starts[n + 1])
+        count, following = _fresh(first_times[n], span, le, re, w, keys, known, reach[1], fresh, heaps)
+        kept = first_at(rows, places, group, first_times[n])
+        last = places[group, FIRST] + places[group, SIZE]
+        ends = nexts[group], following
+        size = _differ(rows, places, group, kept, fresh, count, ends, reach, sums, emitted, found, size)
+        nexts[group] = following
+        skipped = 0
+        while skipped + 1 < count and fresh[skipped + 1, TIME] < reach[0]:
+            skipped += 1
+        head = kept if count and fresh[skipped, TIME] < reach[0] else places[group, FIRST]
+        used = rewrite(rows, places, group, used, (head, kept, last), fresh[skipped:], count - skipped)
+        trim(rows, places, group, reach[0])
+    return size, used
+
+
+@njit(cache=True)
+def _fresh(first, span, le, re, w, keys, known, due, fresh, heaps):  # type: ignore[no-untyped-def]
+    """The boundaries of a group from a first instant up to where they are due, and the one that follows."""
+    at, last = span
+    count, events, waiting = 0, np.int64(0), 0
+    sizes = np.zeros(keys.shape[1], np.int64)
+    while at < last and le[at] < first:
+        events += w[at]
+        waiting = _activate(at, re, keys, known, heaps, waiting, sizes)
+        at += 1
+    while True:
+        now = le[at] if at < last else NEVER
+        if waiting:
+            now = min(now, re[heaps[0, 0]])
+        if now > due or now == NEVER:
+            return count, now
+        while at < last and le[at] == now:
+            events += w[at]
+            waiting = _activate(at, re, keys, known, heaps, waiting, sizes)
+            at += 1
+        while waiting and re[heaps[0, 0]] == now:
+            events -= w[heaps[0, 0]]
+            waiting = _pop(heaps, 0, waiting, re, 1)
+        fresh[count, TIME], fresh[count, ENDS], fresh[count, VALUES] = now, 0, events
+        for n in range(keys.shape[1]):
+            while sizes[n] and re[heaps[1 + n, 0]] <= now:
+                sizes[n] = _pop(heaps, 1 + n, sizes[n], keys[:, n], -1)
+            place = VALUES + 1 + 2 * n
+            fresh[count, place] = sizes[n] > 0
+            fresh[count, place + 1] = keys[heaps[1 + n, 0], n] if sizes[n] else 0
+        count += 1
+
+
+@njit(cache=True)
+def _activate(event, re, keys, known, heaps, waiting, sizes):  # type: ignore[no-untyped-def]
+    """An event begins: it waits for its end, and its values for their turn."""
+    for n in range(keys.shape[1]):
+        if known[event, n]:
+            sizes[n] = _push(heaps, 1 + n, sizes[n], keys[:, n], -1, event)
+    return _push(heaps, 0, waiting, re, 1, event)
+
+
+@njit(cache=True)
+def _push(heaps, heap, size, values, sign, event):  # type: ignore[no-untyped-def]
+    """Put an event into a heap, least value first, or greatest for sign −1; its size afterwards."""
+    at = size
+    while at > 0:
+        parent = (at - 1) >> 1
+        if not _before(values, event, heaps[heap, parent], sign):
+            break
+        heaps[heap, at] = heaps[heap, parent]
+        at = parent
+    heaps[heap, at] = event
+    return size + 1
+
+
+@njit(cache=True)
+def _pop(heaps, heap, size, values, sign):  # type: ignore[no-untyped-def]
+    """Take the first event off a heap; its size afterwards."""
+    size -= 1
+    event, at = heaps[heap, size], 0
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and _before(values, heaps[heap, child + 1], heaps[heap, child], sign):
+            child += 1
+        if not _before(values, heaps[heap, child], event, sign):
+            break
+        heaps[heap, at] = heaps[heap, child]
+        at = child
+    heaps[heap, at] = event
+    return size
+
+
+@njit(cache=True, inline="always")
+def _before(values, a, b, sign):  # type: ignore[no-untyped-def]
+    return values[a] < values[b] if sign > 0 else values[a] > values[b]
+
+
+@njit(cache=True)
+def _differ(rows, places, group, at, fresh, count, ends, reach, sums, emitted, found, size):  # type: ignore[no-untyped-def]
+    """Write the snapshots that differ: those before the change from a row on, against fresh ones; how many rows.
+
+    Where a snapshot is replaced, the row that is taken back comes just before the one in its place.
+    """
+    last = places[group, FIRST] + places[group, SIZE]
+    old_next, new_next = ends
+    _, due, by_start = reach
+    there = at > places[group, FIRST]
+    start = old_start = rows[at - 1, TIME] if there else np.int64(0)
+    _set(sums, NOW, rows, at - 1, there)
+    _set(sums, WAS, rows, at - 1, there)
+    n = 0
+    while at <= last or n <= count:
+        old_end = rows[at, TIME] if at < last else old_next if at == last else NEVER
+        end = fresh[n, TIME] if n < count else new_next if n == count else NEVER
+        now = min(old_end, end)
+        if now == NEVER:
+            break
+        closes_old, closes_new = old_end == now, end == now
+        was_out = by_start and closes_old and sums[WAS, 0] > 0
+        is_out = closes_new and sums[NOW, 0] > 0 and (by_start or now <= due)
+        if not (was_out and is_out and start == old_start and _same(sums)):
+            if was_out:
+                size = _put(emitted, found, size, sums, WAS, group, old_start, now)
+            if is_out:
+                size = _put(emitted, found, size, sums, NOW, group, start, now)
+        if closes_old:
+            _set(sums, WAS, rows, at, at < last)
+            old_start = now
+            at += 1
+        if closes_new:
+            _set(sums, NOW, fresh, n, n < count)
+            start = now
+            n += 1
+    return size
+
+
+@njit(cache=True, inline="always")
+def _set(sums, row, rows, at, there):  # type: ignore[no-untyped-def]
+    """What holds after a boundary, or nothing."""
+    for n in range(sums.shape[1]):
+        sums[row, n] = rows[at, VALUES + n] if there else 0
+
+
+@njit(cache=True, inline="always")
+def _same(sums):  # type: ignore[no-untyped-def]
+    """Whether the results are the same; how many events there are is one only if it is asked for."""
+    differs = np.int64(0)
+    for n in range(sums.shape[1]):
+        differs |= sums[NOW, n] ^ sums[WAS, n]
+    return differs == 0
+
+
+@njit(cache=True, inline="always")
+def _put(emitted, found, size, sums, which, group, le, re):  # type: ignore[no-untyped-def]
+    emitted[size, 0], emitted[size, 1], emitted[size, 2], emitted[size, 3] = group, le, re, 1 - 2 * which
+    for n in range(sums.shape[1]):
+        found[size, n] = sums[which, n]
+    return size + 1

@@ -1,0 +1,77 @@
+"""A streaming run over files, as the command line does it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import streamproof as sp
+from streamproof.engines.base import Settings
+from streamproof.engines.spark.metrics import Metrics
+from streamproof.engines.spark.sinks import FileSink, OutputBatch, read_output
+from streamproof.engines.spark.stream.files import FileRun, run_files
+from streamproof.errors import InputError
+from tests.spark.stream.test_tables import SALES, local, sales
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_files_of_any_format_are_read_to_the_end(spark: SparkSession, folder: Path) -> None:
+    whole = sp.PhysicalStream.concat(sales())
+    sp.write(whole.slice(0, len(whole) - 1), folder / "sales.jsonl")
+    (folder / "rates.csv").write_text("at,k,rate\n0,k1,1.5\n50,k2,2.5\n90,k1,3.5\n")
+    stream = SALES.join(sp.source("R"), on="l.k = r.name", select={"k": "l.k", "n": "l.n", "rate": "r.rate"})
+    mapping = sp.ColumnMapping(start="at", duration=40, rename={"k": "name"})
+    told: list[tuple[int, int]] = []
+
+    def watcher(batch: OutputBatch, metrics: Metrics) -> None:
+        told.append((batch.number, metrics.as_dict()["events"]))
+
+    inputs = {"S": folder / "sales.jsonl", "R": folder / "rates.csv"}
+    run = FileRun(stream.plan, inputs, folder / "cp", Settings(), time={"R": mapping}, options={"buckets": 2})
+    metrics = run_files(spark, run, FileSink(folder / "out", content="cht"), watcher=watcher)
+    rates = sp.read(folder / "rates.csv", mapping=mapping)
+    assert read_output(folder / "out") == local(stream, {"S": whole, "R": rates})
+    assert metrics.as_dict()["cti"] == "inf"
+    assert told[-1] == (len(told) - 1, 153)
+    again = run_files(spark, run, FileSink(folder / "out", content="cht"))
+    assert again.as_dict()["batches"] == 0, "all is done already"
+
+
+def test_inputs_that_are_not_there(spark: SparkSession, folder: Path) -> None:
+    (folder / "empty").mkdir()
+    for inputs, text in (
+        ({}, 'no input is given for the source "S"'),
+        ({"S": folder / "no.parquet"}, "does not exist"),
+        ({"S": folder / "empty"}, "there are no Parquet files"),
+    ):
+        run = FileRun(SALES.plan, inputs, folder / "cp", Settings())
+        with pytest.raises(InputError, match=text):
+            run.query(spark)
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_no_process_behind(folder: Path) -> None:
+    from tests.spark.stream.tables import events_table, write_files
+
+    write_files(folder / "in", [events_table(chunk) for chunk in sales(files=40)])
+    command = [sys.executable, "-m", "tests.spark.stream.kill_target", str(folder)]
+    driver = subprocess.Popen(command, cwd=Path(__file__).parents[3], start_new_session=True, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 300
+    while not list(folder.glob("out/sealed-*")) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    driver.send_signal(signal.SIGINT)
+    assert driver.wait(120) != 0
+    time.sleep(1)
+    left = subprocess.run(["pgrep", "-g", str(driver.pid)], capture_output=True, text=True, check=False).stdout
+    assert left == "", "no Java and no worker is left"
+    done = subprocess.run(command, cwd=Path(__file__).parents[3], check=False, timeout=600).returncode
+    assert done == 0
+    assert read_output(folder / "out") == local(SALES, {"S": sp.PhysicalStream.concat(sales(files=40))})
