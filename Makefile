@@ -10,10 +10,10 @@ COUNT  ?= 2000
 ENGINE ?= duckdb
 
 .DEFAULT_GOAL := help
-.PHONY: help demo warm-up test check test-all fuzz bench docs lock clean
+.PHONY: help demo warm-up test check test-all fuzz bench bench-peers docs lock clean
 
 help: ## this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "streamproof needs Python 3.11 or newer; try: make PYTHON=python3.12")'
@@ -50,6 +50,17 @@ fuzz: $(READY) ## random plans over random streams, oracle against evaluator: SE
 bench: $(READY) ## benchmarks, as ratios against named peers
 	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
 
+.venv-peers/.ready: benchmarks/peers.txt
+	@grep -v '^#' $< | while read -r name wanted; do \
+	  echo "setting up .venv-peers/$$name"; \
+	  test -x .venv-peers/$$name/bin/python || $(PYTHON) -m venv .venv-peers/$$name || exit 1; \
+	  .venv-peers/$$name/bin/python -m pip install --quiet --disable-pip-version-check $$wanted || exit 1; \
+	done
+	@touch $@
+
+bench-peers: $(READY) .venv-peers/.ready ## set up the streaming peers, then the engine benchmark against all of them
+	@$(BIN)/python benchmarks/bench_engine.py --full
+
 docs: $(READY) ## build the documentation into site/, without network
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
@@ -58,5 +69,5 @@ lock: $(READY) ## write the installed versions into constraints.txt
 	  $(BIN)/python -m pip freeze --exclude-editable) > constraints.new && mv constraints.new constraints.txt
 
 clean: ## remove everything that was made, the virtual environment included
-	@rm -rf $(VENV) site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+	@rm -rf $(VENV) .venv-peers site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -81,16 +82,12 @@ class Contestant:
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
         """Let it end by itself; end what is left of its own session."""
         assert self._process.stdin is not None
-        try:
+        with suppress(subprocess.TimeoutExpired, BrokenPipeError):
             self._process.stdin.close()
             if kind is None:
                 self._process.wait(20)
-        except (subprocess.TimeoutExpired, BrokenPipeError):
-            pass
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._process.wait()
 
     def ready(self, patience: float) -> list[str]:

@@ -24,7 +24,7 @@ QUERIES = {
     query.id: query
     for query in (
         Query("Q1", "filter, project", "k and 2v + 1 where v > 60, lifetimes as they are", ("le", "re", "k", "x")),
-        Query("Q2", "keyed tumbling count, sum", "per key and second: how many, and the sum of v", ("t", "k", "n", "s")),
+        Query("Q2", "keyed tumbling count, sum", "per key and second: number and sum of v", ("t", "k", "n", "s")),
         Query("Q3", "keyed hopping avg", "per key, every second: the mean of v over ten seconds", ("t", "k", "a")),
         Query("Q4", "keyed temporal join", "pairs of one key whose lifetimes overlap, while they do",
               ("le", "re", "k", "x", "y"), ("plain", "other")),

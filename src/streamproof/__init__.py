@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from streamproof.engines.job import Job as Job
     from streamproof.engines.job import Run as Run
     from streamproof.engines.job import on as on
+    from streamproof.engines.local.metrics import Metrics as Metrics
+    from streamproof.engines.local.processor import Processor as Processor
+    from streamproof.engines.local.query import RunningQuery as RunningQuery
     from streamproof.engines.local.trace import trace as trace
     from streamproof.errors import InfrastructureError as InfrastructureError
     from streamproof.errors import InputError as InputError
@@ -90,6 +93,9 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "engines.job": "Job Run on",
+    "engines.local.metrics": "Metrics",
+    "engines.local.processor": "Processor",
+    "engines.local.query": "RunningQuery",
     "engines.local.trace": "trace",
     "errors": "InfrastructureError InputError PlanError RunError StreamproofError",
     "events.batch": "Batch",

@@ -37,7 +37,7 @@ def instants(rows: list[dict[str, Any]]) -> list[str]:
     return [json.dumps(piece) for piece in pieces]
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "postgres"])
+@pytest.mark.parametrize("engine", ["duckdb", "postgres", "local"])
 @pytest.mark.parametrize("case", CHT, ids=lambda case: case["id"])
 def test_case(
     case: dict[str, Any],

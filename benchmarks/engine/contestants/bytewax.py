@@ -81,9 +81,9 @@ def lifetimes(part: pa.RecordBatch) -> list[tuple]:
 
 
 def keyed(part: pa.RecordBatch) -> list[tuple]:
-    """(key, (time, value, key)): keys are text in Bytewax, times are datetimes."""
+    """(key, (time, value, key)): keys are text in Bytewax, times have ``datetime.UTC`` itself as zone."""
     keys = part["k"].cast(pa.string()).to_pylist()
-    times = part["le"].cast(pa.timestamp("ms", tz="UTC")).to_pylist()
+    times = [datetime.fromtimestamp(le / 1000, UTC) for le in part["le"].to_pylist()]
     return list(zip(keys, zip(times, part["v"].to_pylist(), keys, strict=True), strict=True))
 
 

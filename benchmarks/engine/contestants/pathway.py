@@ -81,28 +81,13 @@ def q4(task: Task) -> pw.Table:
     return held.select(pw.this.k, pw.this.x, pw.this.y, le=later, re=sooner)
 
 
-def q5_keyed(task: Task) -> pw.Table:
-    """At each start or end: what began within the second before, as far as it still holds."""
-    table = rows(task)
-    ends = table.select(table.k, t=table.le).concat_reindex(table.select(table.k, t=table.re))
-    cuts = ends.groupby(ends.k, ends.t).reduce(ends.k, ends.t)
-    window = pw.temporal.intervals_over(at=cuts.t, lower_bound=-1000, upper_bound=0, is_outer=False)
-    grouped = table.windowby(table.le, window=window, instance=table.k)
-    holds = pw.this.re > pw.this._pw_window_location
-    summed = grouped.reduce(
-        t=pw.this._pw_window_location,
-        k=pw.this._pw_instance,
-        n=pw.reducers.sum(pw.if_else(holds, 1, 0)),
-        s=pw.reducers.sum(pw.if_else(holds, pw.this.v, 0.0)),
-    )
-    return summed.filter(pw.this.n > 0)
-
-
 def q6(task: Task) -> pw.Table:
     table = rows(task)
     grouped = table.windowby(table.le, window=SECOND)
     ranked = grouped.reduce(t=START, all=pw.reducers.sorted_tuple(pw.make_tuple(-pw.this.v, pw.this.k)))
-    best = ranked.select(pw.this.t, best=pw.apply_with_type(lambda each: each[:3], list[tuple[float, int]], pw.this.all))
+    best = ranked.select(
+        pw.this.t, best=pw.apply_with_type(lambda each: each[:3], list[tuple[float, int]], pw.this.all)
+    )
     flat = best.flatten(pw.this.best)
     return flat.select(pw.this.t, v=-pw.this.best[0], k=pw.this.best[1])
 
@@ -137,7 +122,7 @@ def _kept(keep: str) -> int:
     return len(table)
 
 
-QUERIES = {"Q1": q1, "Q2": q2, "Q3": q3, "Q4": q4, "Q5k": q5_keyed, "Q6": q6, "Q7": q7}
+QUERIES = {"Q1": q1, "Q2": q2, "Q3": q3, "Q4": q4, "Q6": q6, "Q7": q7}
 RUNS: dict[str, Run] = {name: run(make) for name, make in QUERIES.items()}
 
 if __name__ == "__main__":

@@ -35,9 +35,7 @@ def q4(task: Task) -> pl.LazyFrame:
     right = scan(task, "other").with_columns(b=_buckets(-1, 0, 1)).explode("b")
     pairs = left.join(right, on=["k", "b"], suffix="_r")
     overlap = pairs.filter(pl.col("le") < pl.col("re_r"), pl.col("le_r") < pl.col("re"))
-    return overlap.select(
-        "k", le=pl.max_horizontal("le", "le_r"), re=pl.min_horizontal("re", "re_r"), x="v", y="v_r"
-    )
+    return overlap.select("k", le=pl.max_horizontal("le", "le_r"), re=pl.min_horizontal("re", "re_r"), x="v", y="v_r")
 
 
 def q5_global(task: Task) -> pl.LazyFrame:

@@ -78,14 +78,16 @@ def run(
             print_line(_sql(job, {name: part.schema for name, part in loaded.items()}))
             return
         result = None if is_live else job.run_loaded(loaded)
-    if result is None:
+    if is_live:
         live = live_run(job, readers, validators, options=options, output=output, files=files)
         result = live.run()
-        report(live, options, as_json=json)
     _report(readers, validators, dead_letters)
-    if result is None:  # interrupted
+    if result is not None:
+        _give(result, output, as_json=json, limit=limit, streamed=is_live and emit == "events")
+    if is_live:
+        report(live, options, as_json=json)
+    if result is None:
         raise typer.Exit(INTERRUPTED)
-    _give(result, output, as_json=json, limit=limit, streamed=is_live and emit == "events")
 
 
 def _give(result: Run, output: Output, *, as_json: bool, limit: int, streamed: bool) -> None:

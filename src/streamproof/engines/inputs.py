@@ -27,24 +27,25 @@ from streamproof.events.validate import Validator
 Input: TypeAlias = (
     "History | PhysicalStream | Reader | pa.Table | str | Path | Iterable[Mapping[str, object]] | Iterable[Batch]"
 )
+Part: TypeAlias = "PhysicalStream | Batch | History"
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """One input, ready to run: its schema and its parts, to be read once.
 
-    Physical events keep the order in which they arrived; a batch that is complete has none.
+    Physical events keep the order in which they arrived; a history is complete and has none.
     """
 
     schema: Schema
-    parts: Iterable[PhysicalStream | Batch]
+    parts: Iterable[Part]
 
     @property
     def batches(self) -> Iterator[Batch]:
         """The parts as signed rows; a batch closes at each CTI, its frontier."""
         frontier = BEGINNING
         for part in self.parts:
-            for batch in [part] if isinstance(part, Batch) else to_batches(part):
+            for batch in _batches(part):
                 frontier = max(frontier, batch.frontier)
                 yield batch if batch.frontier == frontier else replace(batch, frontier=frontier)
 
@@ -52,12 +53,21 @@ class Loaded:
         return History.from_batches(self.schema, self.batches)
 
 
+def _batches(part: Part) -> Iterable[Batch]:
+    match part:
+        case Batch():
+            return [part]
+        case History():
+            return [part.to_batch()]
+    return to_batches(part)
+
+
 def load(name: str, value: Input, *, schema: Schema | None = None, validator: Validator | None = None) -> Loaded:
     """The input in parts. Physical events are validated on the way; errors name the input."""
     check = (validator or Validator()).check
     try:
         loaded = _load(value, schema)
-        checked = (part if isinstance(part, Batch) else check(part) for part in loaded.parts)
+        checked = (check(part) if isinstance(part, PhysicalStream) else part for part in loaded.parts)
         first = next(checked, None)  # the first part is checked at once
     except StreamproofError as error:
         raise _of_input(error, name) from None
@@ -73,7 +83,7 @@ def unchecked(name: str, value: Input | Loaded, *, schema: Schema | None = None)
     return Loaded(loaded.schema, _named(loaded.parts, name))
 
 
-def _named(parts: Iterable[PhysicalStream | Batch], name: str) -> Iterator[PhysicalStream | Batch]:
+def _named(parts: Iterable[Part], name: str) -> Iterator[Part]:
     """The same parts; errors on the way name the input."""
     try:
         yield from parts
@@ -91,7 +101,7 @@ def _load(value: Input | Loaded, schema: Schema | None) -> Loaded:
         case Loaded():
             return value
         case History():
-            return Loaded(value.schema, [value.to_batch()])
+            return Loaded(value.schema, [value])
         case pa.Table():
             return _from_table(value, schema)
         case PhysicalStream():
@@ -118,7 +128,7 @@ def _from_table(table: pa.Table, schema: Schema | None) -> Loaded:
     names = [name for name in table.column_names if name not in ("le", "re", "w")]
     check_names(names, InputError)
     found = schema or Schema(tuple((name, type_of_arrow(table.schema.field(name).type)) for name in names))
-    return Loaded(found, [History.from_table(found, table).to_batch()])
+    return Loaded(found, [History.from_table(found, table)])
 
 
 def _from_chunks(chunks: Iterable[PhysicalStream]) -> Loaded:

@@ -61,15 +61,37 @@ class Advance:
         """The chunk with CTIs in it, and without what came too late."""
         if not len(chunk):
             return chunk
-        kinds, le = chunk.kinds, ints(chunk.rows["le"])
+        kinds = chunk.kinds
+        before, after = self._move(kinds, ints(chunk.rows["le"]))
+        events = self._let_through(chunk, kinds, before)
+        return _interleave(events, np.flatnonzero(after > before), after[after > before])
+
+    def apply_share(self, share: PhysicalStream, places: Ints, kinds: npt.NDArray[np.int8], le: Ints) -> PhysicalStream:
+        """A share of a chunk: its events at these places. CTIs come from all rows, of which kinds and starts are known.
+
+        Law: the shares of a chunk give together what `apply` gives for the chunk, but CTIs at the end only.
+        """
+        if not len(kinds):
+            return share
+        old = self.cti
+        before, _ = self._move(kinds, le)
+        events = self._let_through(share, share.kinds, before[places])
+        last = np.full(1 if self.cti > old else 0, len(share))
+        return _interleave(events, last, np.full(len(last), self.cti))
+
+    def _move(self, kinds: npt.NDArray[np.int8], le: Ints) -> tuple[Ints, Ints]:
+        """Go on over these rows; per row the CTI that holds before it, and the one that holds after it."""
         latest, after = self._schedule(kinds, le)
         before = np.concatenate([[self.cti], after[:-1]])
-        self._latest, self._seen, self.cti = int(latest[-1]), self._seen + len(chunk), int(after[-1])
+        self._latest, self._seen, self.cti = int(latest[-1]), self._seen + len(kinds), int(after[-1])
+        return before, after
+
+    def _let_through(self, chunk: PhysicalStream, kinds: npt.NDArray[np.int8], before: Ints) -> _Events:
         events = self._in_time(chunk, kinds, before)
         lost = ~events.kept & (kinds != CTI)
         if self._dropped is not None and lost.any():
             self._dropped.append(chunk.filter(lost))
-        return _interleave(events, np.flatnonzero(after > before), after[after > before])
+        return events
 
     def finish(self, schema: Schema) -> PhysicalStream:
         """The last CTI, ∞: nothing more will come."""

@@ -116,6 +116,8 @@ def _alive(
     when, step = when[order], step[order]
     last = np.append(when[1:] != when[:-1], True)[: len(when)]  # only where all changes of an instant are counted
     when, alive = when[last], np.cumsum(step)[last]
+    moved = np.diff(alive, prepend=0) != 0  # not where an end was believed that is none
+    when, alive = when[moved], alive[moved]
     if not len(when):
         return None, 0
     finite = (when > BEGINNING) & (when < FOREVER)

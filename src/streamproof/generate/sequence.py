@@ -34,6 +34,7 @@ class Sequence:
     facets: Facets
     block: int = BLOCK
     seen: int = 0  # rows so far, CTIs not counted
+    promised: int = BEGINNING  # the last CTI
     to_plant: Illegal | None = None
 
     @staticmethod
@@ -77,6 +78,7 @@ class Sequence:
             return np.zeros(0, np.int64), Rows.none()
         after = np.arange(every - 1 - self.seen % every, len(promise), every)
         after = after[promise[after] < FOREVER] if len(promise) and promise[-1] == FOREVER else after
+        self.promised = int(promise[after[-1]]) if len(after) else self.promised
         return after, Rows.ctis(promise[after])
 
     def _plant(self, promise: Ints) -> tuple[Ints, Rows]:
@@ -97,7 +99,7 @@ class Sequence:
         parts = []
         if self.to_plant is not None:
             last = max(self._start(self.lives.count - 1) if self.lives.count else 0, self.facets.start)
-            parts.append(planted(self.to_plant, last + 1, self.facets.shape))
+            parts.append(planted(self.to_plant, max(last + 1, self.promised), self.facets.shape))
         if self.facets.numbers.every is not None:
             parts.append(Rows.ctis(np.array([FOREVER])))
         return Rows.concat([Rows.none(), *parts])

@@ -29,7 +29,7 @@ from streamproof.generate.draws import MOST
 from streamproof.generate.facets import Facets
 from streamproof.generate.lifetimes import Lifetimes, lifetimes
 from streamproof.generate.payload import Payload
-from streamproof.generate.rows import COPY, GUESS, PREFIXES, Rows
+from streamproof.generate.rows import GUESS, PREFIXES, Rows
 from streamproof.generate.sequence import Sequence
 from streamproof.generate.words import whole
 
@@ -136,6 +136,3 @@ def _ids(rows: Rows, ctis: Flags) -> pa.Array:
     numbers = pa.array(rows.event, mask=ctis).cast(pa.string())
     prefix = pa.array(PREFIXES).take(pa.array(rows.tag)) if rows.tag.any() else PREFIXES[0]
     return pc.binary_join_element_wise(prefix, numbers, "")
-
-
-assert PREFIXES[COPY] != PREFIXES[0]  # copies have ids of their own

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pytest
@@ -65,6 +66,27 @@ def test_a_restart_after_every_push_changes_nothing() -> None:
     assert compared > 8
 
 
+@pytest.mark.parametrize("late", ["drop", "adjust"])
+def test_advance_time_goes_on_after_a_restart(late: Literal["drop", "adjust"]) -> None:
+    plan = S.advance_time(every=1, delay=3, late=late)
+    starts = [5, 1, 9, 3, 20, 8, 21, 2, 30, 19]
+    whole, query = started(plan), started(plan)
+    for number, start in enumerate(starts):
+        event = insert(str(number), start, start + 12)
+        snapshot = query.snapshot()
+        query = started(plan)
+        query.restore(snapshot)
+        for one in (whole, query):
+            one.push("S", event)
+    for one in (whole, query):
+        one.push("S", sp.Retract("9", 19, 31, 40, {"v": 1}))  # of an event that came late
+        one.finish()
+    assert query.events() == whole.events()
+    assert query.metrics.sources == whole.metrics.sources
+    counts = whole.metrics.sources["S"]
+    assert counts.late_dropped + counts.late_adjusted > 2
+
+
 # --- in ---------------------------------------------------------------------------------------------------------------
 
 
@@ -102,6 +124,7 @@ def test_dicts_without_ids_get_new_ones_at_every_push() -> None:
         (insert("a", 3, 4), "cti_violation", "a change from 3 on, but the CTI before it promised no change before 5"),
         (insert("a", 9, 9), "empty_lifetime", "an insert without a lifetime"),
         (sp.Retract("b", 6, 9, 7, {"v": 1}), "unmatched_retraction", 'names "b", but no such event is live'),
+        (sp.Retract("z", 5, 8, 7, {"v": 1}), "unmatched_retraction", 'does not match what "z" is now'),
         (sp.Batch.from_rows(V, [(6, 9, -1, {"v": 1})]), "unmatched_retraction", "a −row matches no live event"),
         (pa.table({"le": [6], "re": [7], "x": [1]}), "unknown_column", 'unknown column "x"'),
         ({"le": 6, "re": 7, "payload": {"x": 1}}, "unknown_column", '"x"'),

@@ -215,4 +215,5 @@ def test_a_module_that_raises_is_named_with_its_window(engine: Oracle) -> None:
     with pytest.raises(RunError, match="uda broken@1 failed: ZeroDivisionError") as caught:
         run(engine, plan, settings=use(broken), S=history({"v": "int64"}, [(0, 5, {"v": 7})]))
     assert caught.value.name == "module_failed"
-    assert caught.value.at == "window [0, 5) with [0, 5) 7"
+    line = broken.implementation.__code__.co_firstlineno + 2
+    assert caught.value.at == f"window [0, 5) with [0, 5) 7, raised at test_modules.py:{line}"

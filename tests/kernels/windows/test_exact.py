@@ -44,6 +44,34 @@ def test_a_sum_of_floats_is_rounded_once(pairs: list[tuple[float, int]]) -> None
     assert sums_of(pairs).totals()[0] == rounded(truth)
 
 
+near = st.floats(1e-3, 1e9) | st.floats(-1e9, -1e-3) | st.integers(-(10**6), 10**6).map(lambda n: n / 8)
+
+
+@calm
+@given(st.lists(st.tuples(near, weights), min_size=1, max_size=30))
+@example([(2.0**53, 1), (1.0, 1)])  # a half, to even
+@example([(2.0**53, 1), (3.0, 1)])
+@example([(-(2.0**64), 1), (-(2.0**-12), 1)])  # the last bit decides a half
+@example([(2.0**64, 1), (2.0**11, 1), (2.0**-12, 1)])
+@example([(2.0**33, 1), (-(2.0**33), 1)])
+def test_a_sum_of_floats_of_like_size_is_rounded_once(pairs: list[tuple[float, int]]) -> None:
+    """These need few limbs, for which there are short ways."""
+    truth = sum((Fraction(value) * w for value, w in pairs), Fraction(0))
+    assert sums_of(pairs).totals()[0] == rounded(truth)
+
+
+@calm
+@given(st.floats(allow_nan=False, allow_infinity=False), st.integers(-1100, 1100))
+@example(5e-324, 1)
+@example(1.5, -1074)
+@example(0.1, 1024)
+def test_scaling_rounds_once(value: float, exponent: int) -> None:
+    exponent = max(exponent, -1074)
+    assert exact.scaled(np.array([value]), np.array([exponent]))[0] == rounded(
+        Fraction(value) * Fraction(2) ** exponent
+    )
+
+
 @calm
 @given(terms, st.integers(1, 10**6))
 def test_a_mean_is_finite_where_it_exists(pairs: list[tuple[float, int]], count: int) -> None:

@@ -90,7 +90,24 @@ def rewriting(events: Sequence[Event], window: WindowSpan) -> list[Event]:
     return [Event(window.le, window.re, {"v": len(events)})]
 
 
-REGISTRY = Registry([SumUp, Lengths, seen, broken, lying, early, rewriting])
+@uda("vector", returns="float64", takes="int64", incremental=True)
+class Vector:
+    """A sum in an array: a state that cannot be compared with ``==``."""
+
+    def start(self) -> Any:
+        return np.zeros(2)
+
+    def add(self, state: Any, events: Sequence[int]) -> Any:
+        return np.add(state, [sum(events), len(events)])
+
+    def remove(self, state: Any, events: Sequence[int]) -> Any:
+        return np.subtract(state, [sum(events), len(events)])
+
+    def result(self, state: Any) -> Any:
+        return state[0]
+
+
+REGISTRY = Registry([Vector, SumUp, Lengths, seen, broken, lying, early, rewriting])
 
 
 def kernel(fn: str, window: Window, **settings: Any) -> WindowKernel:
@@ -151,6 +168,15 @@ def test_a_module_is_called_once_per_window_that_changed_with_events_in_order() 
     made = subject.on_batch(0, rows((5, 10, -1, 1), (5, 7, 1, 1)))
     assert CALLS == [("compute", [3, 1, 2]), ("compute", [3, 2])]
     assert output(made) == [(5, 7, 1, "3,1,2"), (5, 10, -1, "3,1,2"), (7, 10, 1, "3,2")]
+
+
+def test_a_state_may_be_anything() -> None:
+    subject = kernel("vector", Tumbling(10))
+    assert output(subject.on_batch(0, rows((1, 2, 1, 5), (11, 12, 1, 7), (30, 31, 1, 1)))) == [
+        (0, 10, 1, 5.0), (10, 20, 1, 7.0),
+    ]  # fmt: skip
+    changed = subject.on_batch(0, rows((1, 2, -1, 5), (3, 4, 2, 4), (12, 13, 1, 1)))
+    assert output(changed) == [(0, 10, -1, 5.0), (0, 10, 1, 8.0), (10, 20, -1, 7.0), (10, 20, 1, 8.0)]
 
 
 def test_after_a_restore_a_state_is_made_anew() -> None:

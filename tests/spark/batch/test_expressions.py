@@ -84,7 +84,7 @@ def test_a_failing_cast_says_which_value_and_what_to_do(spark_engine: SparkEngin
         rows_of(spark_engine, nodes.Select(nodes.Source("S"), (("out", parse("cast(s as bigint)")),)), stream)
     assert "it's | no\nnumber" in caught.value.what
     assert caught.value.fix == "use try_cast, which gives null there"
-    assert "select(out=cast(s as int64))" in str(caught.value)
+    assert "select(out=cast(s as bigint))" in str(caught.value)
 
 
 def test_deeply_nested_arithmetic_stays_small(spark_engine: SparkEngine) -> None:

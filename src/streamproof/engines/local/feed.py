@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamproof.engines.inputs import Input, Loaded, unchecked
+from streamproof.engines.inputs import Input, Loaded, Part, unchecked
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.batch import Batch
 from streamproof.events.stream import CTI, PhysicalStream
@@ -41,7 +41,7 @@ class Feed:
                 raise InputError(f'there is no source "{name}"', fix=did_you_mean(name, query.processor.inlets))
         self.positions = {name: (positions or {}).get(name, 0) for name in inputs}  # events that were pushed
 
-    def parts(self, name: str) -> Iterator[PhysicalStream | Batch]:
+    def parts(self, name: str) -> Iterator[Part]:
         """The chunks of one input that were not pushed before, not yet checked: the query does that."""
         value = self.inputs[name]
         if isinstance(value, AsyncIterable):
@@ -92,20 +92,20 @@ class Feed:
         return value if isinstance(value, AsyncIterable) else self.parts(name)
 
 
-def after(parts: Iterable[PhysicalStream | Batch], rows: int) -> Iterator[PhysicalStream | Batch]:
+def after(parts: Iterable[Part], rows: int) -> Iterator[Part]:
     """What is left of an input after so many of its rows."""
     for part in parts:
         size = part.rows.num_rows
-        if rows == 0 or isinstance(part, Batch):
+        if rows == 0 or not isinstance(part, PhysicalStream):
             yield part
         elif size > rows:
             yield part.slice(rows)
         rows = max(0, rows - size)
 
 
-def cut(part: PhysicalStream | Batch, most_rows: int | None = None) -> Iterator[PhysicalStream | Batch]:
+def cut(part: Part, most_rows: int | None = None) -> Iterator[Part]:
     """A chunk cut after its CTIs, so that their effects can be told apart; after some of them, where there are many."""
-    if isinstance(part, Batch):
+    if not isinstance(part, PhysicalStream):
         yield part
         return
     ends = np.flatnonzero(part.kinds == CTI) + 1

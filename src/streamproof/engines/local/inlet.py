@@ -102,6 +102,7 @@ class Inlet:
         self.events = 0
         self.latest = BEGINNING  # the greatest start
         self.ended = False
+        self.complete = False  # it came as a whole
         self._validator, self._keep_late = validator, keep_late
         self._encoder: Encoder | None = None  # gives ids to the rows of batches
 
@@ -145,6 +146,7 @@ class Inlet:
         chunk = self._chunk(content)
         starts = chunk.rows["le"]
         if isinstance(chunk, Batch):  # complete: nothing of it is late
+            self.complete = self.ended = True
             yield from ((entry, entry.delta(chunk)) for entry in self.entries.values())
         else:
             for entry in self.entries.values():
@@ -224,6 +226,7 @@ class Inlet:
         tables: dict[str, pa.Table] = {}
         about: dict[str, object] = {
             "pushes": self.pushes, "events": self.events, "latest": self.latest, "ended": self.ended,
+            "complete": self.complete,
         }  # fmt: skip
         if self._encoder is not None:
             about["encoder"], tables["encoder"] = self._encoder.snapshot()
@@ -242,7 +245,7 @@ class Inlet:
     def restore(self, about: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> None:
         """The inverse of `snapshot`, once the entries are there."""
         self.pushes, self.events, self.latest = about["pushes"], about["events"], about["latest"]
-        self.ended = about["ended"]
+        self.ended, self.complete = about["ended"], about["complete"]
         if "encoder" in about:
             self._encoder = Encoder(self.schema, prefix="row ")
             self._encoder.restore(about["encoder"], tables["encoder"])

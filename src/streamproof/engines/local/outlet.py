@@ -32,7 +32,6 @@ class Outlet:
         self._form: Literal["batches", "events"] | None = None  # how it is read
         self._new: list[Batch] = []  # what nobody has read yet
         self._kept: list[Batch] = []  # adds up to the history
-        self._sum_at = PARTS_BEFORE_SUM
         self._encoder = Encoder(schema)
 
     def take(self, delta: Delta) -> None:
@@ -50,10 +49,15 @@ class Outlet:
             self._keep(batch)
 
     def _keep(self, batch: Batch) -> None:
+        """Remember a batch; many are summed to one, and with the long sum only when they have grown as long."""
         self._kept.append(batch)
-        if len(self._kept) >= self._sum_at:
+        if len(self._kept) < PARTS_BEFORE_SUM:
+            return
+        long, *short = self._kept
+        recent = History.from_batches(self.schema, short, allow_negative=True).to_batch(frontier=self.frontier)
+        self._kept = [long, recent]
+        if recent.rows.num_rows >= long.rows.num_rows:
             self._kept = [self.history.to_batch(frontier=self.frontier)]
-            self._sum_at = PARTS_BEFORE_SUM
 
     @property
     def history(self) -> History:

@@ -208,7 +208,8 @@ class Processor:
         """What is worth knowing about the run so far."""
         found = []
         for name, inlet in self.inlets.items():
-            if inlet.ended and inlet.events and not any(entry.sealing for entry in inlet.entries.values()):
+            sealing = inlet.complete or any(entry.sealing for entry in inlet.entries.values())
+            if inlet.ended and inlet.events and not sealing:
                 found.append(
                     f"input {name} has no CTIs, so no result was sealed before its end; "
                     "advance_time above the source makes them"

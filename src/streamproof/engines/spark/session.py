@@ -34,8 +34,14 @@ DEFAULTS: Final[dict[str, str]] = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # three calls instead of one for every expression
 }
 LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-MEANING: Final = {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "UTC"}
-"""Settings that decide what expressions mean: overflow is an error, days are UTC days."""
+MEANING: Final = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    "spark.sql.lateralColumnAlias.enableImplicitResolution": "false",
+}
+"""Settings that decide what expressions mean: overflow is an error, days are UTC days, decimals keep their digits, and
+a name is a column of the input, never one that the same projection makes."""
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _ADVICE: Final = "stop the running session first (session.stop()), or leave the setting out"
 _NOISY: Final = (

@@ -53,18 +53,21 @@ class JsonLines:
         self._path = path
         self._block_bytes = block_bytes
         self.blank = 0  # lines without anything
+        self.makes_ids = False  # whether every event is an insert with an id that is made here
         found, self.complete = self._look()
         self.schema = schema or Schema(tuple(found.items()), unit)
 
     def _look(self) -> tuple[dict[str, Type], bool]:
         """The types of all columns, and whether no line has a kind: then the file is a history, and complete."""
         types: dict[str, Type] = {}
-        has_kind = False
+        has_kind = has_id = False
         for block in self._blocks():
+            has_id |= b'"id"' in block.data or b"\\u" in block.data  # also where a column is called that
             found, kinds = _look_fast(block) or _look_slow(block)
             has_kind |= kinds
             for name, kind in found.items():
                 types[name] = merge_types(types.get(name, NULL), kind) or types[name]
+        self.makes_ids = not has_kind and not has_id
         return types, not has_kind
 
     def chunks(self, rejects: Rejects) -> Iterator[tuple[PhysicalStream, int]]:

@@ -13,7 +13,16 @@ from numba import njit
 
 from streamproof.events.time import FOREVER
 from streamproof.kernels.windows.accumulators import BASE as SCALE
-from streamproof.kernels.windows.accumulators import COUNT, DECIMAL, FLOAT, KIND, KNOWN, LIMBS, SPECIAL, VALUE, carry_row
+from streamproof.kernels.windows.accumulators import (
+    DECIMAL,
+    FLOAT,
+    KIND,
+    KNOWN,
+    LIMBS,
+    SPECIAL,
+    VALUE,
+    carry_row,
+)
 from streamproof.kernels.windows.ahead import DOUBT, NEVER, pop, push, top, widen
 from streamproof.kernels.windows.exact import BITS, MASK, add_float
 from streamproof.kernels.windows.timelines import ENDS, FIRST, SIZE, TIME, first_at, rewrite, trim
@@ -129,10 +138,10 @@ def _next_group(change, ready, counts):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always")
-def _walk_group(
+def _walk_group(  # type: ignore[no-untyped-def]
     group, last_change, change, rows, places, heap, heaps, slots, free, old_next, reach, sums, tail, emitted, found,
     spec, counts,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     """At every boundary, before or after the change, the snapshot that ends there is closed.
 
     One that is on both sides with the same start and the same sums did not change. A row that is taken back comes just
@@ -141,33 +150,23 @@ def _walk_group(
     frontier, due, by_start = reach
     first = places[group, FIRST]
     last = first + places[group, SIZE]
-    at = counts[AT]
-    size = counts[EMITTED]
+    at, size = counts[AT], counts[EMITTED]
     time = change[at, PLACE] if at < last_change else NEVER
     ahead = top(heap, heaps, group)
     i = first_at(rows, places, group, min(time, ahead)) if min(time, ahead) <= due else last
     head, kept, count = first, i, 0
     _set(sums, NOW, rows, i - 1, i > first)
     _set(sums, WAS, rows, i - 1, i > first)
-    start = rows[i - 1, TIME] if i > first else np.int64(0)
-    old_start = start
+    start = old_start = rows[i - 1, TIME] if i > first else np.int64(0)
     while i < last or min(time, ahead) <= due:
         now = min(time, ahead)
         if i < last:
             now = min(now, rows[i, TIME])
         knew = i < last and rows[i, TIME] == now
         closes_old = knew or now == old_next
-        events = np.int64(0)
-        for n in range(sums.shape[1]):
-            sums[NEXT, n] = sums[NOW, n]
-        if knew:
-            events += rows[i, ENDS]
-            for n in range(sums.shape[1]):
-                sums[NEXT, n] += rows[i, ENDS + 1 + n] - sums[WAS, n]
+        events = _step(sums, rows, i, knew)
         if time == now:
-            events += change[at, EVENTS]
-            for n in range(sums.shape[1]):
-                sums[NEXT, n] += change[at, EVENTS + 1 + n]
+            events += _add(sums, change, at)
             at += 1
             time = change[at, PLACE] if at < last_change else NEVER
         if ahead == now:
@@ -177,27 +176,17 @@ def _walk_group(
         closes_new = events != 0 or not _same(sums, NEXT, NOW)
         was_out = by_start and closes_old and sums[WAS, 0] > 0
         is_out = closes_new and sums[NOW, 0] > 0
-        if (was_out or is_out) and not (was_out and is_out and start == old_start and _same(sums, WAS, NOW)):
-            if was_out:
-                _put(emitted, found, size, sums, WAS, group, old_start, now)
-                size += 1
-            if is_out:
-                _put(emitted, found, size, sums, NOW, group, start, now)
-                size += 1
+        if not (was_out and is_out and start == old_start and _same(sums, WAS, NOW)):
+            size = _put(emitted, found, size, sums, WAS, group, old_start, now, was_out)
+            size = _put(emitted, found, size, sums, NOW, group, start, now, is_out)
         if closes_old:
             _set(sums, WAS, rows, i, knew)
-            old_start = now
-            i += knew
-            old_next = old_next if knew else NEVER
+            old_start, i, old_next = now, i + knew, old_next if knew else NEVER
         if closes_new:
             start = now
             if now < frontier:
                 head, count = kept, 0
-            tail[count, TIME], tail[count, ENDS] = now, events
-            for n in range(sums.shape[1]):
-                sums[NOW, n] = sums[NEXT, n]
-                tail[count, ENDS + 1 + n] = sums[NEXT, n]
-            count += 1
+            count = _write(tail, count, now, events, sums)
         if i < last and start == old_start and min(time, ahead) > due and _same(sums, WAS, NOW):
             break  # from here on everything is as before
     if i < last:
@@ -218,12 +207,8 @@ def _close(emitted, found, counts, reach, group, start, end, old_start, old_end,
     is_out = end != NEVER and sums[NOW, 0] > 0 and (by_start or end <= reach[1])
     if was_out and is_out and start == old_start and end == old_end and _same(sums, WAS, NOW):
         return
-    if was_out:
-        _put(emitted, found, counts[EMITTED], sums, WAS, group, old_start, old_end)
-        counts[EMITTED] += 1
-    if is_out:
-        _put(emitted, found, counts[EMITTED], sums, NOW, group, start, end)
-        counts[EMITTED] += 1
+    size = _put(emitted, found, counts[EMITTED], sums, WAS, group, old_start, old_end, was_out)
+    counts[EMITTED] = _put(emitted, found, size, sums, NOW, group, start, end, is_out)
 
 
 # --- what lies ahead --------------------------------------------------------------------------------------------------
@@ -309,7 +294,36 @@ def _is_nothing(rows, row):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always")
-def _put(emitted, found, size, sums, which, group, le, re):  # type: ignore[no-untyped-def]
+def _step(sums, rows, i, knew):  # type: ignore[no-untyped-def]
+    """The sums after the next boundary as far as it was known; how many events it had."""
+    for n in range(sums.shape[1]):
+        sums[NEXT, n] = sums[NOW, n] + (rows[i, ENDS + 1 + n] - sums[WAS, n] if knew else 0)
+    return rows[i, ENDS] if knew else np.int64(0)
+
+
+@njit(cache=True, inline="always")
+def _add(sums, change, at):  # type: ignore[no-untyped-def]
+    """Add a change to the sums after the next boundary; how many events more it has."""
+    for n in range(sums.shape[1]):
+        sums[NEXT, n] += change[at, EVENTS + 1 + n]
+    return change[at, EVENTS]
+
+
+@njit(cache=True, inline="always")
+def _write(tail, count, now, events, sums):  # type: ignore[no-untyped-def]
+    """A boundary is passed: write it down."""
+    tail[count, TIME], tail[count, ENDS] = now, events
+    for n in range(sums.shape[1]):
+        sums[NOW, n] = tail[count, ENDS + 1 + n] = sums[NEXT, n]
+    return count + 1
+
+
+@njit(cache=True, inline="always")
+def _put(emitted, found, size, sums, which, group, le, re, wanted):  # type: ignore[no-untyped-def]
+    """A row that comes out, if it is wanted; how many there are then."""
+    if not wanted:
+        return size
     emitted[size, 0], emitted[size, 1], emitted[size, 2], emitted[size, 3] = group, le, re, 1 - 2 * which
     for n in range(sums.shape[1]):
         found[size, n] = sums[which, n]
+    return size + 1

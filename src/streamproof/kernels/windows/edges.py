@@ -8,6 +8,8 @@ boundary per group stays: the start of the snapshot that contains it.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from streamproof.events.time import BEGINNING, FOREVER
@@ -177,8 +179,7 @@ class Edges:
             boundaries.setdefault(group, []).append((FOREVER, 0))
         shown = []
         for group, known in sorted(boundaries.items()):
-            spans = zip(known, known[1:], strict=False)
-            shown += [WindowView(group, le, re, size) for (le, size), (re, _) in spans if size]
+            shown += [WindowView(group, le, re, size) for (le, size), (re, _) in pairwise(known) if size]
         return tuple(shown)
 
     def events(self) -> tuple[EventView, ...]:
@@ -222,5 +223,8 @@ class Edges:
         return np.unique(np.concatenate([self.reached.groups(), ahead, np.flatnonzero(self.endless)]))
 
     def live_rows(self) -> int:
-        return len(self.reached.export(self.frontier)) + len(self.ahead.export(self.sums.spec)) + int((self.endless != 0).sum())
-
+        return (
+            len(self.reached.export(self.frontier))
+            + len(self.ahead.export(self.sums.spec))
+            + int((self.endless != 0).sum())
+        )

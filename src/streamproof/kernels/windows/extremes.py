@@ -6,6 +6,7 @@ compared with those that were there. Other groups are not looked at, but for tho
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -130,7 +131,8 @@ class Extremes:
 
     def _sweep(self, groups: Ints, times: Ints, step: Step) -> tuple[Cells, Cells]:
         """The rows (group, le, re, w) that come out, and their values; both are in scratch memory."""
-        starts, events, rows = self._events(groups, np.minimum(times, step.due + 1))
+        times = np.minimum(times, step.due + 1)  # also of boundaries that are not due, the next one is needed
+        starts, events, rows = self._events(groups, times)
         most = int(np.diff(starts).max(initial=0))
         known = int(self.reached.places[groups, SIZE].sum())
         total, width = known + 2 * len(rows) + 3 * len(groups) + 4, self.reached.rows.shape[1]
@@ -141,7 +143,7 @@ class Extremes:
         out = matrix("emitted", 2 * total, 4), matrix("found", 2 * total, width - VALUES)
         reached = self.reached.rows, self.reached.places, self.nexts, self.reached.used
         size, self.reached.used = sweep(
-            groups, times, starts, events, *self._keys(rows), reached,
+            groups, times, starts, events, *self._ranks(rows), reached,
             (step.frontier, step.due, self.lively.by_start), (*scratch, matrix("sums", 2, width - VALUES)), out,
         )  # fmt: skip
         return out[0][:size], out[1][:size]
@@ -157,16 +159,17 @@ class Extremes:
         le, re, w = (np.ascontiguousarray(rows[:, n]) for n in (LE, RE, W))
         return starts, (le, re, w), rows
 
-    def _keys(self, rows: Cells) -> tuple[Cells, Bools]:
-        """Per event and extreme a number of which the greatest wins, and whether there is a value."""
-        keys = np.empty((len(rows), len(self._extremes)), np.int64)
-        known = np.ones((len(rows), len(self._extremes)), np.bool_)
+    def _ranks(self, rows: Cells) -> tuple[Cells, Bools]:
+        """Per extreme and event a number of which the greatest wins, and whether there is a value; ends come first."""
+        ranks = np.empty((1 + len(self._extremes), len(rows)), np.int64)
+        known = np.ones(ranks.shape, np.bool_)
         layout = self.kept.layout
-        for n, (column, least, is_float) in enumerate(self._extremes):
+        ranks[0] = ~rows[:, RE]
+        for n, (column, least, is_float) in enumerate(self._extremes, 1):
             cells = rows[:, PAYLOAD + layout.columns[column][1]]
-            keys[:, n] = _turned(cells, least, is_float)
-            known[:, n] = ~layout.nulls(rows, column)
-        return keys, known
+            ranks[n] = _turned(cells, least, is_float)
+            known[n] = ~layout.nulls(rows, column)
+        return ranks, known
 
     def _emit(self, emitted: Cells, found: Cells) -> Delta:
         """Rows with values as a delta of results."""
@@ -212,7 +215,9 @@ class Extremes:
             sizes.setdefault(group, {})[time] = size
         stored = self.store.events()
         reached = {group: max(times) for group, times in sizes.items()}
-        lifetimes = list(zip(*(column.tolist() for column in (stored.key, stored.le, stored.re, stored.w)), strict=True))
+        lifetimes = list(
+            zip(*(column.tolist() for column in (stored.key, stored.le, stored.re, stored.w)), strict=True)
+        )
         for group, le, re, _ in lifetimes:
             for time in (le, re):
                 if time > reached.get(group, self.frontier - 1):
@@ -222,8 +227,7 @@ class Extremes:
         shown = []
         for group, found in sorted(sizes.items()):
             times = sorted(found)
-            spans = zip(times, times[1:], strict=False)
-            shown += [WindowView(group, le, re, found[le]) for le, re in spans if found[le]]
+            shown += [WindowView(group, le, re, found[le]) for le, re in pairwise(times) if found[le]]
         return tuple(shown)
 
     def events(self) -> tuple[EventView, ...]:

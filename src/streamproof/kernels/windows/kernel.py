@@ -9,6 +9,7 @@ from streamproof.kernels.base import Context, State
 from streamproof.kernels.cells import Ints
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.windows.edges import Edges
+from streamproof.kernels.windows.extremes import Extremes
 from streamproof.kernels.windows.general import General
 from streamproof.kernels.windows.inspect import Inspection
 from streamproof.kernels.windows.panes import Panes
@@ -21,12 +22,14 @@ class WindowKernel:
     def __init__(self, typed: Typed, context: Context, *, fast: bool = True) -> None:
         """``fast`` False keeps every event, also where sums would do: slower, but with more to look at."""
         general = General(typed, context)
-        self._how: General | Panes | Edges = general
+        self._how: General | Panes | Edges | Extremes = general
         self._usable = general.evaluator.kept.usable
         if fast and Panes.can(typed, context):
             self._how = Panes(typed, context)
         elif fast and Edges.can(typed, context):
             self._how = Edges(typed, context)
+        elif fast and Extremes.can(typed, context):
+            self._how = Extremes(typed, context)
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
         return self._how.on_batch(self._usable(delta))

@@ -19,10 +19,11 @@ WAS: Final = 1
 
 
 @njit(cache=True)
-def sweep(groups, first_times, starts, events, keys, known, state, reach, scratch, out):  # type: ignore[no-untyped-def]
+def sweep(groups, first_times, starts, events, ranks, known, state, reach, scratch, out):  # type: ignore[no-untyped-def]
     """Bring the boundaries of groups up to date; how many rows come out, and how much of the matrix is used.
 
     ``starts`` says where the events of each group begin: all that end at its first time or later, by their start.
+    ``ranks`` has one row for the ends, where the earliest is the greatest, and one per extreme.
     """
     le, re, w = events
     rows, places, nexts, used = state
@@ -31,7 +32,7 @@ def sweep(groups, first_times, starts, events, keys, known, state, reach, scratc
     size = 0
     for n in range(len(groups)):
         group, span = groups[n], (starts[n], starts[n + 1])
-        count, following = _fresh(first_times[n], span, le, re, w, keys, known, reach[1], fresh, heaps)
+        count, following = _fresh(first_times[n], span, le, re, w, ranks, known, reach[1], fresh, heaps)
         kept = first_at(rows, places, group, first_times[n])
         last = places[group, FIRST] + places[group, SIZE]
         ends = nexts[group], following
@@ -47,83 +48,74 @@ def sweep(groups, first_times, starts, events, keys, known, state, reach, scratc
 
 
 @njit(cache=True)
-def _fresh(first, span, le, re, w, keys, known, due, fresh, heaps):  # type: ignore[no-untyped-def]
+def _fresh(first, span, le, re, w, ranks, known, due, fresh, heaps):  # type: ignore[no-untyped-def]
     """The boundaries of a group from a first instant up to where they are due, and the one that follows."""
     at, last = span
-    count, events, waiting = 0, np.int64(0), 0
-    sizes = np.zeros(keys.shape[1], np.int64)
+    sizes = np.zeros(len(ranks), np.int64)
+    count, events = 0, np.int64(0)
     while at < last and le[at] < first:
         events += w[at]
-        waiting = _activate(at, re, keys, known, heaps, waiting, sizes)
+        for n in range(len(ranks)):
+            heaps[n, sizes[n]] = at
+            sizes[n] += known[n, at]
         at += 1
+    for n in range(len(ranks)):
+        for parent in range((sizes[n] >> 1) - 1, -1, -1):
+            _sink(heaps, n, parent, sizes[n], heaps[n, parent], ranks)
     while True:
         now = le[at] if at < last else NEVER
-        if waiting:
+        if sizes[0]:
             now = min(now, re[heaps[0, 0]])
         if now > due or now == NEVER:
             return count, now
         while at < last and le[at] == now:
             events += w[at]
-            waiting = _activate(at, re, keys, known, heaps, waiting, sizes)
+            for n in range(len(ranks)):
+                if known[n, at]:
+                    _push(heaps, n, sizes[n], at, ranks)
+                    sizes[n] += 1
             at += 1
-        while waiting and re[heaps[0, 0]] == now:
+        while sizes[0] and re[heaps[0, 0]] == now:
             events -= w[heaps[0, 0]]
-            waiting = _pop(heaps, 0, waiting, re, 1)
+            sizes[0] -= 1
+            _sink(heaps, 0, 0, sizes[0], heaps[0, sizes[0]], ranks)
         fresh[count, TIME], fresh[count, ENDS], fresh[count, VALUES] = now, 0, events
-        for n in range(keys.shape[1]):
-            while sizes[n] and re[heaps[1 + n, 0]] <= now:
-                sizes[n] = _pop(heaps, 1 + n, sizes[n], keys[:, n], -1)
-            place = VALUES + 1 + 2 * n
+        for n in range(1, len(ranks)):
+            while sizes[n] and re[heaps[n, 0]] <= now:
+                sizes[n] -= 1
+                _sink(heaps, n, 0, sizes[n], heaps[n, sizes[n]], ranks)
+            place = VALUES + 2 * n - 1
             fresh[count, place] = sizes[n] > 0
-            fresh[count, place + 1] = keys[heaps[1 + n, 0], n] if sizes[n] else 0
+            fresh[count, place + 1] = ranks[n, heaps[n, 0]] if sizes[n] else 0
         count += 1
 
 
-@njit(cache=True)
-def _activate(event, re, keys, known, heaps, waiting, sizes):  # type: ignore[no-untyped-def]
-    """An event begins: it waits for its end, and its values for their turn."""
-    for n in range(keys.shape[1]):
-        if known[event, n]:
-            sizes[n] = _push(heaps, 1 + n, sizes[n], keys[:, n], -1, event)
-    return _push(heaps, 0, waiting, re, 1, event)
-
-
-@njit(cache=True)
-def _push(heaps, heap, size, values, sign, event):  # type: ignore[no-untyped-def]
-    """Put an event into a heap, least value first, or greatest for sign −1; its size afterwards."""
-    at = size
+@njit(cache=True, inline="always")
+def _push(heaps, heap, at, event, ranks):  # type: ignore[no-untyped-def]
+    """Put an event at the end of a heap, and let it rise."""
     while at > 0:
         parent = (at - 1) >> 1
-        if not _before(values, event, heaps[heap, parent], sign):
+        if ranks[heap, event] <= ranks[heap, heaps[heap, parent]]:
             break
         heaps[heap, at] = heaps[heap, parent]
         at = parent
     heaps[heap, at] = event
-    return size + 1
 
 
-@njit(cache=True)
-def _pop(heaps, heap, size, values, sign):  # type: ignore[no-untyped-def]
-    """Take the first event off a heap; its size afterwards."""
-    size -= 1
-    event, at = heaps[heap, size], 0
+@njit(cache=True, inline="always")
+def _sink(heaps, heap, at, size, event, ranks):  # type: ignore[no-untyped-def]
+    """Put an event at a place of a heap of some size, and let it sink."""
     while True:
         child = 2 * at + 1
         if child >= size:
             break
-        if child + 1 < size and _before(values, heaps[heap, child + 1], heaps[heap, child], sign):
+        if child + 1 < size and ranks[heap, heaps[heap, child + 1]] > ranks[heap, heaps[heap, child]]:
             child += 1
-        if not _before(values, heaps[heap, child], event, sign):
+        if ranks[heap, heaps[heap, child]] <= ranks[heap, event]:
             break
         heaps[heap, at] = heaps[heap, child]
         at = child
     heaps[heap, at] = event
-    return size
-
-
-@njit(cache=True, inline="always")
-def _before(values, a, b, sign):  # type: ignore[no-untyped-def]
-    return values[a] < values[b] if sign > 0 else values[a] > values[b]
 
 
 @njit(cache=True)

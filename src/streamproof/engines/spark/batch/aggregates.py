@@ -19,6 +19,7 @@ from streamproof.engines.spark.batch.failing import leaves_time
 from streamproof.engines.spark.batch.hoisting import values
 from streamproof.engines.spark.batch.literals import bound
 from streamproof.engines.spark.batch.relation import Context, Relation, Value, long
+from streamproof.engines.spark.batch.sweep import changes_of, running
 from streamproof.engines.spark.batch.windows import members
 from streamproof.engines.spark.rows import spark_type
 from streamproof.events.schema import FLOAT64, INT64, MAX_PRECISION, NULL, Schema
@@ -27,6 +28,7 @@ from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.check import Typed
 from streamproof.plan.expr import TRUE
+from streamproof.plan.windows import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -45,6 +47,61 @@ class Part:
 
 
 def aggregation(context: Context, typed: Typed, node: nodes.Aggregation, source: Relation) -> Relation:
+    if isinstance(node.window, Snapshot):
+        exprs = [agg.arg or TRUE for _, agg in node.aggs]
+        frame, args = values(source.frame, source.env(), exprs, context.settings.registry)
+        if all(_adds_up(agg, value) for (_, agg), value in zip(node.aggs, args, strict=True)):
+            return _sweep(context, typed, node, Relation(frame, source.schema, source.groups), args)
+    return _over_members(context, typed, node, source)
+
+
+def _adds_up(agg: Aggregate, value: Value) -> bool:
+    """Whether a snapshot's aggregate follows from what its endpoint adds and takes away, exactly."""
+    return agg.fn == "count" or (agg.fn in ("sum", "avg") and (value.type == INT64 or value.type.kind == "decimal"))
+
+
+def _sweep(context: Context, typed: Typed, node: nodes.Aggregation, source: Relation, args: list[Value]) -> Relation:
+    """Snapshots by running sums over their endpoints: no event meets all the snapshots that it lives through."""
+    keys = list(source.groups)
+    sums: dict[str, Column] = {}
+    for n, ((_, agg), value) in enumerate(zip(node.aggs, args, strict=True)):
+        sums |= _added(agg, value, f"a{n}")
+    ready = source.frame.select("le", "re", *keys, *(column.alias(name) for name, column in sums.items()))
+    swept = running(context, changes_of(ready, keys, list(sums)), keys, ["n", *sums]).filter(f.col("n") > 0)
+    results = [
+        _swept_result(agg, value, f"a{n}").cast(spark_type(kind)).alias(f"c{n}")
+        for n, ((_, agg), value, (_, kind)) in enumerate(zip(node.aggs, args, typed.schema, strict=True))
+    ]
+    found = swept.select(*keys, f.col("t").alias("wle"), f.col("following").alias("wre"), *results)
+    return stamped(found, typed.schema, source.groups, node.output)
+
+
+def _added(agg: Aggregate, value: Value, name: str) -> dict[str, Column]:
+    """What one event adds to the sums of an aggregate: 0 for null, which is not counted."""
+    if agg.fn == "count":
+        return {}
+    x = value.column
+    counted = {f"{name}_n": f.when(x.isNull(), long(0)).otherwise(long(1))}
+    if value.type != INT64:
+        wide = f"decimal({MAX_PRECISION},{value.type.scale})"
+        return {name: f.coalesce(x.cast(wide), f.lit(0).cast(wide)), **counted}
+    high, low = f.shiftright(x, _HALF), x.bitwiseAND(long(_LOW))
+    halves = {f"{name}_high": f.coalesce(high, long(0)), f"{name}_low": f.coalesce(low, long(0))}
+    return halves | counted
+
+
+def _swept_result(agg: Aggregate, value: Value, name: str) -> Column:
+    if agg.fn == "count":
+        return f.col("n")
+    whole = value.type == INT64
+    if agg.fn == "sum":
+        total = total_of_halves(name) if whole else f.col(name)
+    else:
+        total = mean_of_halves(name) if whole else mean_of_decimals(name)
+    return f.when(f.col(f"{name}_n") > 0, total)
+
+
+def _over_members(context: Context, typed: Typed, node: nodes.Aggregation, source: Relation) -> Relation:
     frame = members(context, source, node.window)
     frame, args = values(frame, source.env(), [agg.arg or TRUE for _, agg in node.aggs], context.settings.registry)
     named = [value.column.alias(f"x{n}") for n, value in enumerate(args)]
@@ -150,8 +207,12 @@ def _decimal_sum(fn: str, value: Value, name: str) -> Part:
     wide = f.sum(value.column.cast(f"decimal({MAX_PRECISION},{value.type.scale})"))
     if fn == "sum":
         return Part({name: wide}, f.col(name))
-    mean = f.try_divide(f.col(name).cast("string").cast("double"), f.col(f"{name}_n").cast("double"))
-    return Part({name: wide, f"{name}_n": f.count(value.column)}, mean)
+    return Part({name: wide, f"{name}_n": f.count(value.column)}, mean_of_decimals(name))
+
+
+def mean_of_decimals(name: str) -> Column:
+    """The sum as the nearest float, by the count."""
+    return f.try_divide(f.col(name).cast("string").cast("double"), f.col(f"{name}_n").cast("double"))
 
 
 def stamped(frame: DataFrame, schema: Schema, groups: tuple[str, ...], output: nodes.Output) -> Relation:

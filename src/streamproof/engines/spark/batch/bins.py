@@ -122,7 +122,8 @@ def _at(number: int, own: Column, low: Column, high: Column, found: Levels, *, o
         lambda b: f.struct(f.lit(number).alias("at"), first.alias("first"), b.alias("bin")),
     )
     there = own <= number if number in others else own == number
-    return f.when(there, places).otherwise(f.slice(places, 1, 0))
+    nowhere = f.array().cast("array<struct<at: int, first: bigint, bin: bigint>>")
+    return f.when(there, places).otherwise(nowhere)
 
 
 def _bin(time: Column, bits: int) -> Column:

@@ -53,7 +53,7 @@ def event_text(source: Relation) -> Column:
 def _tick(name: str) -> Column:
     time = f.col(name)
     shown = f.when(time >= FOREVER, "inf").when(time <= BEGINNING, "-inf")
-    return shown.otherwise(time.cast("string"))
+    return shown.otherwise(f.coalesce(time.cast("string"), f.lit("null")))
 
 
 def marked(error: StreamproofError) -> RuntimeError:

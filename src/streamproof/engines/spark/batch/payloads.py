@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from streamproof.engines.spark.batch.arrow import in_arrow
 from streamproof.engines.spark.batch.failing import leaves_time
 from streamproof.engines.spark.batch.relation import Context, Relation, long
-from streamproof.engines.spark.batch.sweep import running
+from streamproof.engines.spark.batch.sweep import changes_of, running
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
@@ -37,23 +37,9 @@ def coalesce(context: Context, typed: Typed, node: nodes.Coalesce, source: Relat
 def distinct(context: Context, typed: Typed, node: nodes.Distinct, source: Relation) -> Relation:
     """Between consecutive endpoints of a payload, wherever the number of its events is above 0."""
     keys = [*source.groups, *source.payload]
-    changes = changes_of(source, keys, {})
+    changes = changes_of(source.frame, keys, [])
     swept = running(context, changes, keys, ["n"]).filter(f.col("n") > 0)
     return source.timed(swept, f.col("t"), f.col("following"))
-
-
-def changes_of(source: Relation, keys: list[str], sums: dict[str, Column]) -> DataFrame:
-    """At each endpoint t by how much the number n of events, and other sums over them, change there."""
-    ends = [
-        f.struct(f.col(time).alias("t"), long(sign).alias("n"), *(
-            (value if sign > 0 else -value).alias(name) for name, value in sums.items()
-        ))
-        for time, sign in (("le", 1), ("re", -1))
-    ]  # fmt: skip
-    names = ["n", *sums]
-    spread = source.frame.select(*keys, f.explode(f.array(*ends)).alias("end"))
-    changes = spread.select(*keys, f.col("end.t").alias("t"), *(f.col(f"end.{name}").alias(name) for name in names))
-    return changes.groupBy(*keys, "t").agg(*(f.sum(name).alias(name) for name in names))
 
 
 def stitch(context: Context, typed: Typed, node: nodes.Stitch, source: Relation) -> Relation:

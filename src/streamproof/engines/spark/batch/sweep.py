@@ -32,6 +32,22 @@ def running(context: Context, frame: DataFrame, keys: Sequence[str], sums: Seque
     return _swept_in_ranges(frame, sums, min(context.parts, _MOST_RANGES))
 
 
+def changes_of(frame: DataFrame, keys: Sequence[str], sums: Sequence[str]) -> DataFrame:
+    """At each endpoint t by how much the number n of events, and sums over them, change there."""
+    ends = [
+        f.struct(
+            f.col(time).alias("t"),
+            f.lit(sign).cast("long").alias("n"),
+            *((f.col(name) if sign > 0 else -f.col(name)).alias(name) for name in sums),
+        )
+        for time, sign in (("le", 1), ("re", -1))
+    ]
+    names = ["n", *sums]
+    spread = frame.select(*keys, f.explode(f.array(*ends)).alias("end"))
+    changes = spread.select(*keys, f.col("end.t").alias("t"), *(f.col(f"end.{name}").alias(name) for name in names))
+    return changes.groupBy(*keys, "t").agg(*(f.sum(name).alias(name) for name in names))
+
+
 def numbered(context: Context, times: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The distinct times of each key with their ordinals i from 1 on, and the time that follows."""
     distinct = times.select(*keys, "t").distinct()
@@ -52,7 +68,7 @@ def _swept_in_ranges(frame: DataFrame, sums: Sequence[str], ranges: int) -> Data
     ranged = frame.crossJoin(f.broadcast(cuts)).withColumn("range", part).drop("cuts")
     carried = f.broadcast(_carried(ranged, sums))
     swept = _swept(ranged, ["range"], sums).join(carried, "range")
-    totals = {name: f.col(name) + f.coalesce(f.col(f"{name}_before"), f.lit(0)).cast("long") for name in sums}
+    totals = {name: f.col(name) + f.coalesce(f.col(f"{name}_before"), f.lit(0)) for name in sums}
     following = {"following": f.coalesce(f.col("following"), f.col("first_after"))}
     return swept.withColumns({**totals, **following}).drop("range", "first_after", *(f"{name}_before" for name in sums))
 

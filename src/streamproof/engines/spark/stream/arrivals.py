@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from streamproof.engines.local.snapshot import read_table, table_bytes
 from streamproof.engines.spark.stream.doors import Door
 from streamproof.engines.spark.stream.lateness import LateRows
+from streamproof.engines.spark.stream.wire import ALL, Part, from_blobs
 from streamproof.events.advance import Advance
 from streamproof.events.notation import write_json
-from streamproof.events.stream import PhysicalStream
+from streamproof.events.order import Ints, ints
+from streamproof.events.stream import CTI, PhysicalStream
 from streamproof.events.validate import Validator
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, walk
@@ -35,21 +38,21 @@ def advanced_sources(typed: Typed) -> dict[str, nodes.AdvanceTime]:
 class Arrivals:
     """The events of one source in order of arrival. What it remembers goes on from micro-batch to micro-batch."""
 
-    def __init__(self, door: Door, advance: nodes.AdvanceTime | None) -> None:
-        self.door = door
+    def __init__(self, door: Door, advance: nodes.AdvanceTime | None, bucket: int) -> None:
+        self.door, self._bucket = door, bucket
         self._advance = None if advance is None else _made(advance, keep=door.policy == "dead_letter")
         lenient = door.policy != "fail" and door.form == "physical"
         self._validator = Validator(policy=door.policy) if lenient and advance is None else None
 
-    def take(self, events: PhysicalStream) -> tuple[PhysicalStream, LateRows]:
+    def take(self, parts: list[Part]) -> tuple[PhysicalStream, LateRows]:
         """The events that get through, with CTIs among them, and what did not."""
         nothing = self.door.schema.arrow_rows.empty_table()
         if self._advance is not None:
-            through, dropped, lost = self._advanced(self._advance, events)
+            through, dropped, lost = self._advanced(self._advance, parts)
             return through, LateRows(nothing, dropped, _letters(self.door, "late for advance_time", lost))
         assert self._validator is not None, "events are kept for a reason"
         before = sum(self._validator.counts.values())
-        through = self._validator.check(events)
+        through = self._validator.check(self._events(parts))
         dropped = sum(self._validator.counts.values()) - before
         lost = [self._validator.dead_letters] if dropped and self.door.policy == "dead_letter" else []
         letters = _letters(self.door, "it breaks a rule of the stream", lost)
@@ -57,13 +60,31 @@ class Arrivals:
             self._forget_letters()
         return through, LateRows(nothing, dropped, letters)
 
-    def _advanced(self, advance: Advance, events: PhysicalStream) -> tuple[PhysicalStream, int, list[PhysicalStream]]:
+    def _events(self, parts: list[Part]) -> PhysicalStream:
+        blobs = [part.rows for part in parts if part.rows is not None]
+        return PhysicalStream(self.door.schema, from_blobs(blobs, self.door.arrow))
+
+    def _advanced(self, advance: Advance, parts: list[Part]) -> tuple[PhysicalStream, int, list[PhysicalStream]]:
         before = advance.dropped
-        inserts = self.door.form == "inserts"
-        through = advance.apply(_with_ids(events, advance) if inserts else events)
-        if inserts:  # nobody will ever speak of these again
+        through = [self._share(advance, part) for part in parts]
+        if self.door.form == "inserts":  # nobody will ever speak of these again
             advance.restore({**advance.snapshot(), "delivered": {}})
-        return through, advance.dropped - before, advance.take_dropped()
+        together = PhysicalStream.concat(through, schema=self.door.schema)
+        return together, advance.dropped - before, advance.take_dropped()
+
+    def _share(self, advance: Advance, part: Part) -> PhysicalStream:
+        """This bucket's events of one Arrow batch; the CTIs are made of all that it had."""
+        if part.all is None:  # a CTI alone
+            kinds, le = np.array([CTI], np.int8), np.array([part.cti])
+            return advance.apply_share(self._events([part]), np.empty(0, np.int64), kinds, le)
+        everything = from_blobs([part.all], ALL)
+        kinds = ints(everything["kind"]).astype(np.int8)
+        places = np.flatnonzero((ints(everything["bucket"]) == self._bucket) & (kinds != CTI))
+        events = self._events([part])
+        events = events.filter(events.kinds != CTI)
+        if self.door.form == "inserts":
+            events = _with_ids(events, places)
+        return advance.apply_share(events, places, kinds, ints(everything["le"]))
 
     def _forget_letters(self) -> None:
         """A validator that goes on, without the letters that were handed over."""
@@ -95,10 +116,9 @@ def _made(node: nodes.AdvanceTime, *, keep: bool) -> Advance:
     return Advance(every=node.every, every_duration=every, delay=delay, late=node.late, keep_dropped=keep)
 
 
-def _with_ids(events: PhysicalStream, advance: Advance) -> PhysicalStream:
+def _with_ids(events: PhysicalStream, places: Ints) -> PhysicalStream:
     """Events without an id get one, by their place in the order of arrival."""
-    first = int(str(advance.snapshot()["seen"]))
-    ids = pa.array([f"#{number}" for number in range(first, first + len(events))], pa.string())
+    ids = pa.array([f"#{place}" for place in places.tolist()], pa.string())
     return PhysicalStream(events.schema, events.rows.set_column(1, events.rows.schema.field(1), ids))
 
 

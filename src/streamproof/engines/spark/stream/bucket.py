@@ -22,7 +22,6 @@ from streamproof.events.batch import Batch
 from streamproof.events.encode import Encoder
 from streamproof.events.order import ints
 from streamproof.events.physical import to_batches
-from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import BEGINNING
 from streamproof.kernels.base import Context
 from streamproof.kernels.cells import Layout
@@ -62,7 +61,7 @@ class Bucket:
         self.cti = BEGINNING
         self.latest = BEGINNING
         advances = advanced_sources(stage.typed)
-        self.arrivals = {d.name: Arrivals(d, advances.get(d.name)) for d in stage.doors if d.keeps_events}
+        self.arrivals = {d.name: Arrivals(d, advances.get(d.name), number) for d in stage.doors if d.keeps_events}
         self.encoder = Encoder(stage.typed.schema, prefix=f"{number}.") if stage.emit == "events" else None
         self._layout = Layout.of(stage.typed.schema)
 
@@ -101,14 +100,14 @@ class Bucket:
 
     def _incoming(self, door: Door, parts: list[Part]) -> tuple[Batch, LateRows]:
         """The rows of one source with the CTI that they lead to, and what came too late."""
-        table = from_blobs([part.rows for part in parts if part.rows is not None], door.arrow)
         cti = max(part.cti for part in parts)
         if door.keeps_events:
-            events, late = self.arrivals[door.name].take(PhysicalStream(door.schema, table))
+            events, late = self.arrivals[door.name].take(parts)
             batches = list(to_batches(events))
             table = pa.concat_tables([batch.rows for batch in batches] or [door.schema.arrow_rows.empty_table()])
             cti = max([cti, *(batch.frontier for batch in batches)])
         else:
+            table = from_blobs([part.rows for part in parts if part.rows is not None], door.arrow)
             late = LateRows.of(door, table, self.frontiers[door.name])
             table = late.kept
         starts = ints(table["le"])

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from streamproof.engines.spark.stream.failures import WorkerError
-from streamproof.engines.spark.stream.wire import PACKED, to_blob
+from streamproof.engines.spark.stream.wire import ALL, PACKED, to_blob
 from streamproof.errors import InputError
 from streamproof.events.notation import write_value
 from streamproof.events.order import Flags, Ints, ints
@@ -45,6 +45,7 @@ class Door:
     form: Form
     buckets: int = 1
     keeps_events: bool = False  # they stay events, in order of arrival, because something in the bucket needs that
+    tells_all: bool = False  # every bucket learns when all events start, because CTIs are made of that
     policy: Policy = "fail"
     query: int = 0
 
@@ -88,7 +89,8 @@ def pack(door: Door, table: pa.Table, order: int) -> pa.RecordBatch:
     rows, buckets = incoming.kept()
     parts = list(_by_bucket(rows, buckets, door.buckets))
     cti = incoming.cti
-    if cti > BEGINNING or incoming.dropped:
+    everything = _everything(rows, buckets) if door.tells_all else None
+    if cti > BEGINNING or incoming.dropped or everything is not None:
         reached = {bucket for bucket, _ in parts}
         parts += [(bucket, None) for bucket in range(door.buckets) if bucket not in reached]
     count = len(parts)
@@ -102,9 +104,16 @@ def pack(door: Door, table: pa.Table, order: int) -> pa.RecordBatch:
         pa.array(np.where(first, incoming.events, 0), pa.int64()),
         pa.array(np.where(first, incoming.dropped, 0), pa.int64()),
         pa.array([incoming.dead if is_first else None for is_first in first], pa.binary()),
+        pa.array([everything] * count, pa.binary()),
         pa.array([None if part is None else to_blob(part) for _, part in parts], pa.binary()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=PACKED)
+
+
+def _everything(rows: pa.Table, buckets: Ints | None) -> bytes:
+    """Bucket, kind and start of all rows, in order of arrival."""
+    places = np.zeros(rows.num_rows, np.int16) if buckets is None else buckets.astype(np.int16)
+    return to_blob(pa.Table.from_arrays([pa.array(places), rows["kind"], rows["le"]], schema=ALL))
 
 
 def _by_bucket(rows: pa.Table, buckets: Ints | None, count: int) -> Iterator[tuple[int, pa.Table | None]]:
@@ -193,7 +202,8 @@ class _Incoming:
             return rows, None
         buckets = ints(self.column["bucket"])
         buckets = buckets if source is None else buckets[source]
-        return _ctis_everywhere(rows, buckets, self.door.buckets) if self.door.keeps_events else (rows, buckets)
+        spread = self.door.keeps_events and not self.door.tells_all
+        return _ctis_everywhere(rows, buckets, self.door.buckets) if spread else (rows, buckets)
 
     def _plain(self) -> tuple[pa.Table, Ints | None]:
         count = self.table.num_rows

@@ -53,9 +53,9 @@ def _host(
 
 
 def _parts(frame: pd.DataFrame) -> Iterator[Part]:
-    names = ("source", "order", "cti", "events", "dropped", "dead", "rows")
-    for source, order, cti, events, dropped, dead, rows in zip(*(frame[name] for name in names), strict=True):
-        yield Part(int(source), int(order), int(cti), int(events), int(dropped), dead, rows)
+    names = ("source", "order", "cti", "events", "dropped", "dead", "all", "rows")
+    for *numbers, dead, everything, rows in zip(*(frame[name] for name in names), strict=True):
+        yield Part(*map(int, numbers), dead, everything, rows)
 
 
 def _bucket(shipment: Shipment, query: int, number: int, state: GroupState) -> Bucket:

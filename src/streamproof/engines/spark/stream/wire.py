@@ -26,13 +26,15 @@ PACKED: Final = pa.schema(
         ("events", pa.int64()),
         ("dropped", pa.int64()),
         ("dead", pa.binary()),
+        ("all", pa.binary()),  # bucket, kind and start of all rows, where the order of arrival counts
         ("rows", pa.binary()),
     ]
 )
 PACKED_DDL: Final = (
     "query int, bucket int, source int, order bigint, cti bigint, events bigint, dropped bigint, "
-    "dead binary, rows binary"
+    "dead binary, all binary, rows binary"
 )
+ALL: Final = pa.schema([("bucket", pa.int16()), ("kind", pa.int8()), ("le", pa.int64())])
 ANSWER: Final = pa.schema(
     [
         ("query", pa.int32()),
@@ -68,6 +70,7 @@ class Part:
     events: int
     dropped: int = 0
     dead: bytes | None = None
+    all: bytes | None = None
     rows: bytes | None = None
 
 

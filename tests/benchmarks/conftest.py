@@ -1,0 +1,8 @@
+"""The benchmarks are programs, not a package that is installed: their folder is put where Python looks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
