@@ -2,8 +2,8 @@
 
 python benchmarks/bench_generate.py [--events 1000000]
 
-NumPy draws the plain columns with its own generator and writes them as Arrow: no ids, no CTIs, no rules to keep. One at a
-time means Python's random module and `Insert` objects. The others are streams of ours, from plain to everything at once.
+NumPy draws the plain columns with its own generator and writes them as Arrow: no ids, no CTIs, no rules to keep. One at
+a time means Python's random module and `Insert` objects. The others are streams of ours, from plain to all at once.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 python benchmarks/bench_spark_stream.py [--events 1000000] [--batches 10] [--query Q2 --query Q4] [--floor]
 
-Figures are CPU seconds of the whole process tree (Python, Java and the Python workers), start of the query included, for
-each run; the last, when Java is warm, is the one to look at. The ratio is the hand-written query's time divided by ours:
+Figures are CPU seconds of the whole process tree (Python, Java and the Python workers), start of the query included.
+The last run, when Java is warm, is the one to look at. The ratio is the hand-written query's time divided by ours, so
 above 1 we are faster. Both write nowhere: the output is counted. Ours also gives corrections, which the others do not.
 """
 
@@ -156,7 +156,7 @@ def floor(spark: SparkSession, folder: Path, runs: int) -> None:
         yield pd.DataFrame({"n": [count]})
 
     def idle(checkpoint: Path) -> list[dict[str, Any]]:
-        frame = table(spark, folder / "small").groupBy(F.lit(0).alias("bucket"))
+        frame = table(spark, folder / "small").withColumn("bucket", F.lit(0)).groupBy("bucket")
         stage = frame.applyInPandasWithState(nothing, "n bigint", "n bigint", "append", "NoTimeout")
         writer = stage.writeStream.outputMode("append").foreachBatch(lambda batch, _: batch.collect() and None)
         query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
@@ -176,11 +176,11 @@ def floor(spark: SparkSession, folder: Path, runs: int) -> None:
     for _ in range(runs):
         for name, work in (("do nothing", idle), ("ours", kernels)):
             progress = work(next(places))[4:]
-            millis = sorted(p["durationMs"]["triggerExecution"] for p in progress)
-            adding = sorted(p["durationMs"]["addBatch"] for p in progress)
-            print(
-                f"{name:12} median {millis[len(millis) // 2]} ms per micro-batch, {adding[len(adding) // 2]} in addBatch"
+            whole, adding = (
+                sorted(p["durationMs"][part] for p in progress)[len(progress) // 2]
+                for part in ("triggerExecution", "addBatch")
             )
+            print(f"{name:12} median {whole} ms per micro-batch, {adding} in addBatch", flush=True)
 
 
 def compare(spark: SparkSession, name: str, folders: dict[str, Path], places: Iterator[Path], run: int) -> None:

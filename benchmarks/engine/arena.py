@@ -70,13 +70,20 @@ class Contestant:
 
     def __enter__(self) -> Self:
         self._answers: queue.Queue[str | None] = queue.Queue()
-        self._process = subprocess.Popen(
-            [self.python, "-m", f"engine.contestants.{self.name}"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log.open("ab"), text=True,
-            cwd=BENCHMARKS, env={**os.environ, **self.environment}, start_new_session=True,
-        )  # fmt: skip
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [self.python, "-m", f"engine.contestants.{self.name}"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=BENCHMARKS,
+                env={**os.environ, **self.environment},
+                start_new_session=True,
+            )
         self._tree = psutil.Process(self._process.pid)
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
@@ -89,6 +96,7 @@ class Contestant:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        self._listener.join()
 
     def ready(self, patience: float) -> list[str]:
         """The queries it can express, once it has started."""
@@ -108,9 +116,10 @@ class Contestant:
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith(MARK):
-                self._answers.put(line.removeprefix(MARK))
+        with self._process.stdout as lines:
+            for line in lines:
+                if line.startswith(MARK):
+                    self._answers.put(line.removeprefix(MARK))
         self._answers.put(None)
 
     def _wait(self, patience: float) -> dict[str, object]:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 KEYS = 1_000
 LONGEST = 1_000  # no lifetime is longer, in ms
 LATEST = 4_000  # how late an event that is out of order comes at most, in ms
+REGRET = 900  # how many events later an event is taken back at most
 BEGINNING = 1_767_225_600_000  # the first tick: 2026-01-01, in ms
 FLUSH_KEY = -1  # the key of the one event, far in the future, with which Spark's parts end
 FLUSH_AFTER = 86_400_000
@@ -50,11 +51,11 @@ def rows(shape: Shape, *, seed: int) -> pa.Table:
 
 
 def retracted(table: pa.Table, *, seed: int) -> pa.Table:
-    """The same rows with a weight, one in ten of them taken back soon after."""
+    """The same rows with a weight, one in ten of them taken back soon after: before a watermark of 5 s passes it."""
     random = np.random.default_rng(seed)
     count = table.num_rows
     gone = np.flatnonzero(random.random(count) < 0.1)
-    places = np.concatenate([np.arange(count, dtype=float), gone + random.random(len(gone)) * 2_000 + 0.5])
+    places = np.concatenate([np.arange(count, dtype=float), gone + random.random(len(gone)) * REGRET + 0.5])
     order = np.argsort(places, kind="stable")
     weight = np.concatenate([np.ones(count, np.int64), -np.ones(len(gone), np.int64)])[order]
     source = np.concatenate([np.arange(count), gone])[order]

@@ -49,6 +49,16 @@ def test_figures_as_json(run: Run, tmp_path: Path) -> None:
     assert (figures["inserts"], figures["late"], figures["late_fraction"]) == (1000, 250, 0.25)
 
 
+def test_large_streams_are_measured_without_their_history(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamproof.cli.generate.ADDED_UP", 50)
+    (made,) = run("generate", "--count", 100, "--disorder", "0.25", "--out", tmp_path / "e.parquet", "--json").rows
+    figures = made["figures"]
+    assert isinstance(figures, dict)
+    assert (figures["inserts"], figures["late"], figures["copies"]) == (100, 25, None)
+
+
 def test_figures_for_people(run: Run, tmp_path: Path) -> None:
     done = run("generate", "--count", 1000, "--disorder", "highly", "--out", tmp_path / "e.jsonl")
     lines = dict(line.split("  ", 1) for line in done.out.splitlines())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from streamproof.cli.live import LiveRun
-from streamproof.events.files import read
+from streamproof.events.files import ColumnMapping, read
 from streamproof.events.physical import PhysicalStream, to_history
 from streamproof.events.validate import Validator
 from tests.cli.conftest import Done
@@ -152,3 +152,21 @@ def test_failing_modules_end_the_run_or_are_put_aside(local: Run, lay: Lay) -> N
 def test_other_engines_refuse_what_they_do_not_know(run: Run, lay: Lay, option: tuple[str, ...]) -> None:
     done = run("run", lay("p.json", COUNTS), "--json", *option)
     assert (done.code, done.rows[0]["what"]) == (2, f"the engine duckdb does not know {option[0]}")
+
+
+def test_of_a_file_without_ids_no_event_need_be_remembered(lay: Lay) -> None:
+    plain, named = lay("a.csv", "t,v\n1,2\n3,4\n"), lay("b.csv", "t,v,id\n1,2,x\n3,4,x\n")
+    lines, odd = lay("a.jsonl", [{"le": 1, "re": 2, "payload": {"v": 1}}]), lay("b.jsonl", UNSORTED)
+    at = ColumnMapping(start="t")
+    assert [read(plain, mapping=at).makes_ids, read(lines).makes_ids] == [True, True]
+    assert [read(named, mapping=ColumnMapping(start="t", id="id")).makes_ids, read(odd).makes_ids] == [False, False]
+    validator = Validator()
+    validator.forgetful = read(plain, mapping=at).makes_ids
+    assert len(validator.check(read(plain, mapping=at).stream())) == 3
+    assert validator.live == 0
+
+
+def test_duplicate_ids_of_a_file_are_still_found(run: Run, lay: Lay) -> None:
+    named = lay("b.csv", "t,v,id\n1,2,x\n3,4,x\n")
+    arguments = ("--input", f"S={named}", "--map", "start=t,id=id", "--engine", "local", "--json")
+    assert run("run", lay("p.json", COUNTS), *arguments).rows[0]["error"] == "duplicate_id"

@@ -97,9 +97,8 @@ def covering() -> list[Words]:
     missing = {pair for pair in _pairs() if possible(_words(pair))}
     cases = []
     while missing:
-        best = max(
-            (_completed(next(iter(sorted(missing))), chance) for _ in range(20)), key=lambda c: _gain(c, missing)
-        )
+        first = min(missing)
+        best = max((_completed(first, chance) for _ in range(6)), key=lambda case: _gain(case, missing))
         cases.append(_words(best))
         missing -= set(combinations(best, 2))
     return cases

@@ -109,7 +109,7 @@ def test_the_running_session_is_used_again(spark) -> None:  # type: ignore[no-un
 
 
 def test_a_setting_that_cannot_change_any_more_is_an_error(spark) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(InfrastructureError, match="Spark runs already, and spark.master cannot change to local") as e:
+    with pytest.raises(InfrastructureError, match=r"Spark runs already, and spark\.master cannot change to local") as e:
         session(**{"spark.master": "local[17]"})
     assert "session.stop()" in str(e.value.fix)
 

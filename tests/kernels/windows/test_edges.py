@@ -29,22 +29,24 @@ def kernel_of(emission: Emission = "speculative") -> WindowKernel:
 
 
 def stream(events: int, *, longest: int, keys: int, late: int, seed: int) -> Delta:
-    """Events in rough order of their starts, one in ten of them taken back at once or cut short."""
+    """Events in rough order of their starts, one in ten of them taken back at once."""
     rng = np.random.default_rng(seed)
     le = np.maximum(np.arange(events) - rng.integers(0, late + 1, events) * (rng.random(events) < 0.1), 0)
     re = le + rng.integers(1, longest + 1, events)
-    rows = [np.zeros(events, np.int64) + rng.integers(0, keys, events), le, re, np.ones(events, np.int64)]
+    group, w = rng.integers(0, keys, events), np.ones(events, np.int64)
     values = rng.integers(-1000, 1000, events) * 2.0 ** rng.integers(-30, 30, events)
     back = np.flatnonzero(rng.random(events) < 0.1)
     place = np.argsort(np.concatenate([np.arange(events), back + 0.5]), kind="stable")
-    columns = [np.concatenate([column, column[back]])[place] for column in rows]
-    columns[3] = np.concatenate([rows[3], -rows[3][back]])[place]
-    return Delta(*columns, (pa.array(np.concatenate([values, values[back]])[place]),))
+    at = np.concatenate([np.arange(events), back])[place]
+    signs = np.concatenate([w, -w[back]])[place]
+    return Delta(group[at], le[at], re[at], signs, (pa.array(values[at]),))
 
 
 def run(delta: Delta, size: int, *, lag: int, emission: Emission = "speculative") -> tuple[list[Delta], list[int]]:
     """Batches of a size, each with a frontier that trails behind; what comes out, and how large the state is."""
-    kernel, outputs, sizes, latest = kernel_of(emission), [], [], -lag
+    kernel, latest = kernel_of(emission), -lag
+    outputs: list[Delta] = []
+    sizes: list[int] = []
     assert isinstance(kernel._how, Edges)
     for start in range(0, len(delta), size):
         part = delta.take(np.arange(start, min(start + size, len(delta))))
@@ -77,7 +79,8 @@ def test_ends_that_are_moved_again_and_again_leave_nothing_behind() -> None:
     kernel = kernel_of()
 
     def one(re: int, w: int) -> Delta:
-        return Delta(*(np.array([n]) for n in (0, 0, re, w)), (pa.array([1.5]),))
+        zero = np.zeros(1, np.int64)
+        return Delta(zero, zero, np.array([re]), np.array([w]), (pa.array([1.5]),))
 
     kernel.on_batch(0, one(10**6, 1))
     for n in range(20_000 // 100):

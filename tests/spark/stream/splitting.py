@@ -35,7 +35,7 @@ class Subject:
 
     @property
     def splitting(self) -> dict[str, tuple[str, ...]] | None:
-        return None if advanced_sources(self.typed) else split_by(self.typed)
+        return split_by(self.typed)
 
     @property
     def count(self) -> int:
@@ -44,11 +44,14 @@ class Subject:
     @property
     def stage(self) -> Stage:
         settings = self.settings
-        doors = tuple(
-            Door(name, n, stream.schema, "physical", self.count, query=self.query)
-            for n, (name, stream) in enumerate(self.streams.items())
-        )
+        advanced = advanced_sources(self.typed)
+        doors = tuple(self._door(n, name, is_advanced=name in advanced) for n, name in enumerate(self.streams))
         return Stage(self.typed, doors, settings.registry, settings.limits, horizon=settings.horizon, emit=self.emit)
+
+    def _door(self, number: int, name: str, *, is_advanced: bool) -> Door:
+        schema = self.streams[name].schema
+        door = Door(name, number, schema, "physical", self.count, query=self.query)
+        return replace(door, keeps_events=is_advanced, tells_all=is_advanced)
 
     def numbered(self, query: int) -> Subject:
         return replace(self, query=query)
@@ -99,6 +102,6 @@ def parts_by_bucket(table: pa.Table) -> dict[int, list[Part]]:
     """What each bucket gets of a micro-batch."""
     found: dict[int, list[Part]] = {}
     for row in table.to_pylist():
-        part = Part(*(row[name] for name in ("source", "order", "cti", "events", "dropped", "dead", "rows")))
+        part = Part(*(row[name] for name in ("source", "order", "cti", "events", "dropped", "dead", "all", "rows")))
         found.setdefault(row["bucket"], []).append(part)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -13,11 +14,14 @@ from streamproof.engines.spark.stream.bucket import Bucket, bucket_from
 from streamproof.engines.spark.stream.ship import Shipment
 from streamproof.engines.spark.stream.wire import answer_schema, from_blobs
 from streamproof.errors import InputError, StreamproofError
+from streamproof.events.advance import Advance
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
 from streamproof.events.physical import PhysicalStream, to_batches, to_history
+from streamproof.events.schema import Schema
 from streamproof.events.time import FOREVER
-from streamproof.plan.check import check
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed, check
 from tests.reference.extra_modules import all_modules
 from tests.reference.random_cases import seeded_case
 from tests.spark.stream.splitting import Subject, micro_batches, parts_by_bucket
@@ -27,7 +31,8 @@ def random_subject(seed: int) -> Subject:
     case, choices = seeded_case(seed), random.Random(seed)
     settings = Settings(horizon=case.horizon, limits=case.limits, registry=all_modules())
     streams = {n: PhysicalStream.from_events(s.events, schema=s.schema) for n, s in case.streams.items()}
-    typed = check(case.plan, case.schemas, registry=all_modules())
+    plan = nodes.transform(case.plan, lambda n: n.input if isinstance(n, nodes.AdvanceTime) else n)  # it drops things
+    typed = check(plan, case.schemas, registry=all_modules())
     emit = choices.choice(["rows", "events"])
     return Subject(typed, streams, settings, buckets=choices.randint(1, 8), emit=emit)
 
@@ -84,6 +89,36 @@ def test_buckets_and_micro_batches_do_not_change_the_result(start: int) -> None:
         compared, cut = compared + 1, cut + (subject.count > 1)
     assert compared > 80
     assert cut > 10
+
+
+@pytest.mark.parametrize("late", ["drop", "adjust"])
+def test_advance_time_in_buckets_does_what_it_does_in_one_place(late: Literal["drop", "adjust"]) -> None:
+    """Every bucket makes its CTIs from the starts of all events, so lateness does not depend on the bucket."""
+    compared = dropped = 0
+    for seed in range(150):
+        choices = random.Random(seed)
+        stream = next(iter(seeded_case(seed).streams.values()), None)
+        if stream is None or "k" not in stream.schema or not stream.events:
+            continue
+        every = choices.randint(1, 4)
+        spacing: dict[str, Any] = choices.choice([{"every": every}, {"every_duration": every}])
+        delay = choices.randint(0, 3)
+        whole, schema = PhysicalStream.from_events(stream.events, schema=stream.schema), stream.schema
+        advance = Advance(**spacing, delay=delay, late=late)
+        wanted = expected(Subject(_per_key(nodes.Source("S"), schema), {"S": advance.apply(whole)}, Settings()))
+        source = nodes.AdvanceTime(nodes.Source("S"), **spacing, delay=delay, late=late)
+        subject = Subject(_per_key(source, schema), {"S": whole}, Settings(), buckets=choices.randint(1, 6))
+        found = run_in_buckets(subject, batches=1 + seed % 4, seed=seed, forget=bool(seed % 2))
+        assert found == wanted, f"case {seed}"
+        compared, dropped = compared + 1, dropped + advance.dropped
+    assert compared > 80
+    assert dropped > 50
+
+
+def _per_key(source: nodes.Node, schema: Schema) -> Typed:
+    """Something with state, by key."""
+    branch = nodes.Select(nodes.Coalesce(nodes.GroupInput()), ())
+    return check(nodes.GroupApply(source, ("k",), branch), {"S": schema})
 
 
 def test_a_query_survives_the_way_to_a_worker() -> None:

@@ -50,18 +50,10 @@ def sweep(groups, first_times, starts, events, ranks, known, state, reach, scrat
 @njit(cache=True)
 def _fresh(first, span, le, re, w, ranks, known, due, fresh, heaps):  # type: ignore[no-untyped-def]
     """The boundaries of a group from a first instant up to where they are due, and the one that follows."""
-    at, last = span
+    last = span[1]
     sizes = np.zeros(len(ranks), np.int64)
-    count, events = 0, np.int64(0)
-    while at < last and le[at] < first:
-        events += w[at]
-        for n in range(len(ranks)):
-            heaps[n, sizes[n]] = at
-            sizes[n] += known[n, at]
-        at += 1
-    for n in range(len(ranks)):
-        for parent in range((sizes[n] >> 1) - 1, -1, -1):
-            _sink(heaps, n, parent, sizes[n], heaps[n, parent], ranks)
+    at, events = _begin(first, span, le, w, ranks, known, heaps, sizes)
+    count = 0
     while True:
         now = le[at] if at < last else NEVER
         if sizes[0]:
@@ -88,6 +80,23 @@ def _fresh(first, span, le, re, w, ranks, known, due, fresh, heaps):  # type: ig
             fresh[count, place] = sizes[n] > 0
             fresh[count, place + 1] = ranks[n, heaps[n, 0]] if sizes[n] else 0
         count += 1
+
+
+@njit(cache=True)
+def _begin(first, span, le, w, ranks, known, heaps, sizes):  # type: ignore[no-untyped-def]
+    """Put the events that begin before an instant into the heaps; where the others are, and how many these are."""
+    at, last = span
+    events = np.int64(0)
+    while at < last and le[at] < first:
+        events += w[at]
+        for n in range(len(ranks)):
+            heaps[n, sizes[n]] = at
+            sizes[n] += known[n, at]
+        at += 1
+    for n in range(len(ranks)):
+        for parent in range((sizes[n] >> 1) - 1, -1, -1):
+            _sink(heaps, n, parent, sizes[n], heaps[n, parent], ranks)
+    return at, events
 
 
 @njit(cache=True, inline="always")

@@ -1,7 +1,8 @@
 """Aggregates and top-k over windows.
 
-Sums of whole numbers are exact in two halves of 32 bits, so that only the result can overflow. Sums of floats are
-rounded once, from the exact sum: the values of a window are collected, and added up in Python, a window at a time.
+Sums of whole numbers are exact in two halves of 32 bits, so that only the result can overflow. Sums and means of floats
+are rounded once, from exact sums of limbs; for their variances the values of a window are collected, and computed with
+in Python, a window at a time.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from streamproof.engines.spark.batch.arrow import in_arrow
 from streamproof.engines.spark.batch.exact import EXACT, of_lists
 from streamproof.engines.spark.batch.expressions import convert
 from streamproof.engines.spark.batch.failing import leaves_time
+from streamproof.engines.spark.batch.floats import corrected, limb_sums, with_limbs, with_totals
 from streamproof.engines.spark.batch.hoisting import values
 from streamproof.engines.spark.batch.literals import bound
 from streamproof.engines.spark.batch.relation import Context, Relation, Value, long
 from streamproof.engines.spark.batch.sweep import changes_of, running
-from streamproof.engines.spark.batch.windows import members
+from streamproof.engines.spark.batch.windows import members, ticks
 from streamproof.engines.spark.rows import spark_type
 from streamproof.events.schema import FLOAT64, INT64, MAX_PRECISION, NULL, Schema
 from streamproof.events.time import FOREVER
@@ -28,7 +30,7 @@ from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.check import Typed
 from streamproof.plan.expr import TRUE
-from streamproof.plan.windows import Snapshot
+from streamproof.plan.windows import Hopping, Snapshot, Tumbling
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -102,22 +104,45 @@ def _swept_result(agg: Aggregate, value: Value, name: str) -> Column:
 
 
 def _over_members(context: Context, typed: Typed, node: nodes.Aggregation, source: Relation) -> Relation:
+    """Aggregates of the rows of each window."""
     frame = members(context, source, node.window)
     frame, args = values(frame, source.env(), [agg.arg or TRUE for _, agg in node.aggs], context.settings.registry)
     named = [value.column.alias(f"x{n}") for n, value in enumerate(args)]
-    ready = frame.select("wle", "wre", *source.columns, *named)
+    rows = frame.select("wle", "wre", *source.columns, *named)
+    keys = [*source.groups, "wle", *([] if isinstance(node.window, Tumbling | Hopping) else ["wre"])]
+    added = {
+        f"c{n}": (agg.fn, f"x{n}")
+        for n, ((_, agg), value) in enumerate(zip(node.aggs, args, strict=True))
+        if agg.fn in ("sum", "avg") and value.type == FLOAT64
+    }
+    for _, column in added.values():
+        rows = with_limbs(rows, column)
     parts = [
         part(agg, _ready(agg, Value(f.col(f"x{n}"), value.type, atom=True)), f"a{n}", source)
+        if f"c{n}" not in added
+        else _float_sum(agg.fn, f"x{n}")
         for n, ((_, agg), value) in enumerate(zip(node.aggs, args, strict=True))
     ]
-    keys = [*source.groups, "wle", "wre"]
-    columns = [column.alias(name) for each in parts for name, column in each.columns.items()]
-    found = ready.groupBy(*keys).agg(*columns)
+    columns = {name: column for each in parts for name, column in each.columns.items()}
+    found = rows.groupBy(*keys).agg(*(column.alias(name) for name, column in columns.items()))
+    for column in {column for _, column in added.values()}:
+        found = with_totals(found, column)
     results = [
         each.result.cast(spark_type(kind)).alias(f"c{n}")
         for n, (each, (_, kind)) in enumerate(zip(parts, typed.schema, strict=True))
     ]
-    return stamped(found.select(*keys, *results), typed.schema, source.groups, node.output)
+    found = found.select(*keys, *results)
+    if added:
+        found = corrected(found, rows, keys, added)
+    if isinstance(node.window, Tumbling | Hopping):
+        found = found.withColumn("wre", f.col("wle") + long(ticks(node.window.size)))
+    return stamped(found, typed.schema, source.groups, node.output)
+
+
+def _float_sum(fn: str, x: str) -> Part:
+    """From the limbs of the values; see `floats`."""
+    total = f.col(f"{x}_total")
+    return Part(limb_sums(x), total if fn == "sum" else f.try_divide(total, f.col(f"{x}_n").cast("double")))
 
 
 def _ready(agg: Aggregate, value: Value) -> Value:

@@ -11,7 +11,8 @@ from pyspark.sql import functions as f
 
 from streamproof.engines.spark.batch.casts import CASTS, decimal_to_float
 from streamproof.engines.spark.batch.functions import FUNCTIONS
-from streamproof.engines.spark.batch.literals import constant, null_of
+from streamproof.engines.spark.batch.literals import constant as constant_of
+from streamproof.engines.spark.batch.literals import null_of, opaque
 from streamproof.engines.spark.batch.relation import Env, Value
 from streamproof.engines.spark.rows import spark_type
 from streamproof.events.schema import BOOL, FLOAT64, INT64, MAX_PRECISION, NULL, STRING, Type, decimal
@@ -28,7 +29,8 @@ FLOATING = frozenset({"div", "sqrt", "ln", "log10", "exp", "power"})
 BOOLEAN = frozenset({"and", "or", "not"})
 TEXTUAL = frozenset({"concat", "lower", "upper", "trim", "ltrim", "rtrim", "length", "replace", "contains",
                      "starts_with", "ends_with", "like", "substr"})  # fmt: skip
-MAY_FAIL = frozenset({"add", "sub", "mul", "neg", "abs", "floordiv", "round", "instant"})
+FOLDED = frozenset({"add", "sub", "mul", "neg", "abs", "floordiv", "round"})  # Spark itself raises in these
+MAY_FAIL = FOLDED | {"instant"}
 
 
 def translate(expr: Expr, env: Env) -> Value:
@@ -38,9 +40,9 @@ def translate(expr: Expr, env: Env) -> Value:
             found = env[expr]
             return null_of(NULL) if found.type == NULL else found
         case Lit(value, kind):
-            return constant(value, kind)
+            return constant_of(value, kind)
         case Call(fn, args):
-            return _call(fn, [translate(arg, env) for arg in args])
+            return _call(fn, [translate(arg, env) for arg in args], env)
         case Cast(arg, to, strict):
             return _cast(translate(arg, env), to, strict=strict)
         case Case(branches, default):
@@ -58,7 +60,7 @@ def convert(value: Value, to: Type) -> Value:
         return null_of(to)
     if to == FLOAT64 and value.type.kind == "decimal":
         return Value(decimal_to_float(value.column), to, atom=False)
-    return Value(value.column.cast(spark_type(to)), to, atom=value.atom)
+    return Value(value.column.cast(spark_type(to)), to, atom=value.atom, constant=value.constant)
 
 
 def column_of(expr: Expr, env: Env, to: Type | None = None) -> Column:
@@ -67,13 +69,16 @@ def column_of(expr: Expr, env: Env, to: Type | None = None) -> Column:
     return (found if to is None else convert(found, to)).column
 
 
-def _call(fn: str, args: Sequence[Value]) -> Value:
+def _call(fn: str, args: Sequence[Value], env: Env) -> Value:
     kinds = tuple(arg.type for arg in args)
     result = result_type(fn, kinds)
     if result == NULL:
         return null_of(NULL)
     ready = [convert(arg, to) for arg, to in zip(args, _wanted(fn, kinds, result), strict=True)]
-    return Value(FUNCTIONS[fn](ready, result), result)
+    constant = all(arg.constant for arg in ready)
+    if constant and fn in FOLDED:
+        ready = [opaque(arg, env) for arg in ready]
+    return Value(FUNCTIONS[fn](ready, result), result, constant=constant)
 
 
 def _wanted(fn: str, kinds: tuple[Type, ...], result: Type) -> tuple[Type, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
-from streamproof.engines.spark.batch.relation import Value
+from streamproof.engines.spark.batch.relation import Env, Value
 from streamproof.engines.spark.rows import spark_type
 from streamproof.events.schema import Type
 
@@ -26,15 +27,21 @@ def constant(value: object, kind: Type) -> Value:
     if isinstance(value, datetime):
         since = value - _EPOCH
         micros = (since.days * 86_400 + since.seconds) * 10**6 + since.microseconds
-        return Value(f.timestamp_micros(f.lit(micros).cast("long")), kind, atom=True, literal=value)
+        return Value(f.timestamp_micros(f.lit(micros).cast("long")), kind, atom=True, literal=value, constant=True)
     if isinstance(value, date):
         days = (value - _EPOCH_DAY).days
-        return Value(f.date_from_unix_date(f.lit(days)), kind, atom=True, literal=value)
-    return Value(f.lit(value).cast(spark_type(kind)), kind, atom=True, literal=value)
+        return Value(f.date_from_unix_date(f.lit(days)), kind, atom=True, literal=value, constant=True)
+    return Value(f.lit(value).cast(spark_type(kind)), kind, atom=True, literal=value, constant=True)
 
 
 def null_of(kind: Type) -> Value:
-    return Value(f.lit(None).cast(spark_type(kind)), kind, atom=True)
+    return Value(f.lit(None).cast(spark_type(kind)), kind, atom=True, constant=True)
+
+
+def opaque(value: Value, env: Env) -> Value:
+    """A constant that Spark does not compute with before it has seen a row: there may be none to raise an error for."""
+    start = next(found.column for column, found in env.items() if column.name == "le")
+    return replace(value, column=f.when(start == 2**63 - 1, None).otherwise(value.column), atom=False)
 
 
 def let(value: Value, body: Callable[[Column], Column]) -> Column:

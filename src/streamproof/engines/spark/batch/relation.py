@@ -27,6 +27,7 @@ class Value:
     type: Type
     atom: bool = False
     literal: object = None
+    constant: bool = False  # it reads no column
 
 
 Env: TypeAlias = "Mapping[Col, Value]"

@@ -54,8 +54,9 @@ def _host(
 
 def _parts(frame: pd.DataFrame) -> Iterator[Part]:
     names = ("source", "order", "cti", "events", "dropped", "dead", "all", "rows")
-    for *numbers, dead, everything, rows in zip(*(frame[name] for name in names), strict=True):
-        yield Part(*map(int, numbers), dead, everything, rows)
+    for row in zip(*(frame[name] for name in names), strict=True):
+        source, order, cti, events, dropped = (int(number) for number in row[:5])
+        yield Part(source, order, cti, events, dropped, *row[5:])
 
 
 def _bucket(shipment: Shipment, query: int, number: int, state: GroupState) -> Bucket:

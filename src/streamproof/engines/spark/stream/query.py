@@ -63,7 +63,7 @@ class StreamQuery:
     ) -> None:
         self.spark, self.typed, self.options = spark, typed, options
         self.checkpoint, self._extra = checkpoint, extra
-        self.splitting = None if advanced_sources(typed) else split_by(typed)
+        self.splitting = split_by(typed)
         self.buckets = bucket_count(self.splitting, self._wanted())
         self._sources = sources
         self.doors = tuple(self._door(n, source) for n, source in enumerate(sources.values()))
@@ -89,7 +89,16 @@ class StreamQuery:
                 at=f"source {source.name}",
                 fix='give it as inserts and retractions with ids, or with on_error="fail" and CTIs',
             )
-        return Door(source.name, number, schema, source.form, self.buckets, advanced or lenient, self.options.on_error)
+        return Door(
+            source.name,
+            number,
+            schema,
+            source.form,
+            self.buckets,
+            keeps_events=advanced or lenient,
+            tells_all=advanced,
+            policy=self.options.on_error,
+        )
 
     def _schema(self, source: SparkSource) -> Schema:
         """What the plan reads of a source: columns that nobody reads do not travel."""

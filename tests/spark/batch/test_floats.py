@@ -1,0 +1,85 @@
+"""Exact sums of floats: as `math.fsum` has them, whatever the values and their order."""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+
+import pytest
+from pyspark.sql import functions as f
+
+from streamproof.engines.spark import SparkEngine
+from streamproof.engines.spark.batch.exact import total
+from streamproof.engines.spark.batch.floats import limb_sums, with_limbs, with_totals
+from streamproof.events.history import History
+from streamproof.events.schema import Schema
+from streamproof.language.notation import from_document
+
+SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 1e308, -1e308, 5e-324, 2.0**48, 2.0**-81, 1e16, -1e16]
+
+
+def lists(seed: int, count: int) -> list[list[float]]:
+    """Lists of floats of very different sizes, that cancel, tie, and fill all bits."""
+    draw = random.Random(seed)
+    made = []
+    for _ in range(count):
+        scale = draw.choice([0, 1, 8, 30])
+        xs = [draw.uniform(-1, 1) * 2.0 ** draw.randint(-scale, min(scale, 40)) for _ in range(draw.randint(1, 9))]
+        xs += [-x for x in xs if draw.random() < 0.4]
+        xs += [draw.choice([0.5, 1.0, 2.0**-30, -(2.0**-30), 2.0**47, 2.0**-60]) for _ in range(draw.randint(0, 2))]
+        draw.shuffle(xs)
+        made.append(xs)
+    return made
+
+
+def test_limbs_add_up_to_the_nearest_float(spark_engine: SparkEngine) -> None:
+    """Ties and sticky bits included: 1 + 2^-53 + 2^-80 is above the middle of two floats, 1 + 2^-53 is it."""
+    cases = lists(1, 400)
+    cases += [[1.0, 2.0**-53], [1.0, 2.0**-53, 2.0**-80], [1.0, 2.0**-53, -(2.0**-80)], [2.0**47] * 5 + [2.0**-80]]
+    rows = [(number, x) for number, xs in enumerate(cases) for x in xs]
+    frame = with_limbs(spark_engine.session.createDataFrame(rows, "number bigint, x double"), "x")
+    sums = [*(column.alias(name) for name, column in limb_sums("x").items()), f.max("x_odd").alias("odd")]
+    found = with_totals(frame.groupBy("number").agg(*sums), "x").select("number", "x_total", "odd").collect()
+    checked = 0
+    for number, value, odd in found:
+        if not odd:
+            checked += 1
+            assert value == math.fsum(cases[number]), cases[number]
+    assert checked > 300
+
+
+@pytest.mark.parametrize("fn", ["sum", "avg"])
+def test_odd_values_are_added_up_too(fn: str, spark_engine: SparkEngine) -> None:
+    draw = random.Random(5)
+    schema = Schema.of({"x": "float64"})
+    groups = [[draw.choice([*SPECIAL, 1.5, None]) for _ in range(4)] for _ in range(40)] + [[0.1] * 10, [None, None]]
+    rows = [(10 * n + i % 9, 10 * n + 10, {"x": x}) for n, xs in enumerate(groups) for i, x in enumerate(xs)]
+    plan = from_document({
+        "op": "agg", "in": {"op": "source", "name": "S", "schema": {"x": "float64"}},
+        "window": {"type": "tumbling", "size": 10}, "aggs": {"y": [fn, "x"], "n": ["count", None]},
+    })  # fmt: skip
+    from streamproof.engines.base import Settings
+    from streamproof.plan.check import check
+
+    typed = check(plan, {"S": schema})
+    inputs = {"S": [History.from_rows(schema, rows).to_batch()]}
+    found = {row.le // 10: row.payload["y"] for row in
+             History.from_batches(typed.schema, spark_engine.run(typed, inputs, Settings())).to_rows()}  # fmt: skip
+    for number, xs in enumerate(groups):
+        there = [x for x in xs if x is not None]
+        want = None if not there else total(there) if fn == "sum" else _mean(there)
+        assert _bits(found[number]) == _bits(want), xs
+
+
+def _mean(values: list[float]) -> float:
+    from streamproof.engines.spark.batch.exact import mean
+
+    return mean(values)
+
+
+def _bits(value: object) -> object:
+    """NaN equals NaN, and −0.0 equals 0.0."""
+    if not isinstance(value, float):
+        return value
+    return "nan" if math.isnan(value) else struct.pack("<d", value + 0.0)
