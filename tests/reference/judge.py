@@ -90,7 +90,7 @@ def judge(case: Case, engine: Engine, *, mode: Mode = "plain") -> Verdict:
     if typed.schema != plain.schema:
         return Verdict(False, "schema", f"expected the schema {plain.schema}\nfound {typed.schema}", expected)
     streaming = engine.name == "local"
-    actual, text = (streamed_outcome if streaming else actual_outcome)(case, typed, engine)
+    actual, text = streamed_outcome(case, typed) if streaming else actual_outcome(case, typed, engine)
     if streaming and isinstance(actual, str) and may_fail_so(case, plain, actual, expected):
         return Verdict(True, expected=expected, actual=actual)
     lazy = mode == "rewritten" or engine.name == "spark"

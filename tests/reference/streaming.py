@@ -1,11 +1,14 @@
-"""A streaming engine held against the evaluator: besides its rows, what it promises on the way.
+"""The local engine held against the evaluator: besides its rows, what it promises on the way.
 
 The input is cut at random, and then
 - the output adds up to what the evaluator says,
 - as physical events it passes the validator,
 - what an output CTI has sealed is already as it will be in the end,
 - no push gives a row twice, or gives one and takes it back,
+- under the policy ``final`` nothing is ever taken back,
 - an error may also be that of a prefix: an engine cannot know that an event will be taken back.
+
+The policy is drawn too, and some runs are stopped at a push and go on from a snapshot.
 """
 
 from __future__ import annotations
@@ -13,18 +16,24 @@ from __future__ import annotations
 import random
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from streamproof.engines.base import Engine, Settings
-from streamproof.engines.local import in_turn
+from streamproof.engines.base import Settings
+from streamproof.engines.local import LocalEngine, in_turn
+from streamproof.engines.local.graph import Graph
+from streamproof.engines.local.processor import context_of
+from streamproof.engines.local.snapshot import restore, save
 from streamproof.errors import ERROR_NAMES, StreamproofError
 from streamproof.events.batch import Batch
 from streamproof.events.event import Cti, write_event
 from streamproof.events.history import History
 from streamproof.events.physical import PhysicalStream, from_batches, to_batches
 from streamproof.events.schema import Schema
+from streamproof.events.time import FOREVER
 from streamproof.events.validate import Validator
+from streamproof.kernels.base import Emission
+from streamproof.kernels.delta import Delta
 from streamproof.language import json as plan_json
 from streamproof.plan.check import Typed
 from tests.reference.evaluator import TooManyRows, evaluate
@@ -36,13 +45,16 @@ from tests.reference.values import Row
 Rows = Counter[tuple[int, int, str]]
 
 
-def streamed_outcome(case: Case, typed: Typed, engine: Engine) -> tuple[list[Row] | str, str]:
-    """What a streaming engine says over a random split of the input, or which promise it broke."""
-    inputs = split_inputs(case, split_seed(case))
+def streamed_outcome(case: Case, typed: Typed) -> tuple[list[Row] | str, str]:
+    """What the local engine says over a random split of the input, or which promise it broke."""
+    seed = split_seed(case)
+    inputs, chance = split_inputs(case, seed), random.Random(seed + 1)
+    emission: Emission = chance.choice(("speculative", "speculative", "speculative", "eager", "final"))
+    stop = chance.randint(1, 6) if chance.random() < 0.3 else None
     settings = Settings(horizon=case.horizon, limits=case.limits, registry=all_modules())
     try:
-        output = list(engine.run(typed, inputs, settings))
-        broken = broken_promise(output, typed.schema)
+        output = list(_run(typed, inputs, settings, emission=emission, stop=stop))
+        broken = broken_promise(output, typed.schema, final=emission == "final")
     except StreamproofError as error:
         return error.name, str(error)
     except Exception as error:  # an engine may only fail with errors that have names
@@ -51,6 +63,23 @@ def streamed_outcome(case: Case, typed: Typed, engine: Engine) -> tuple[list[Row
         return "broken promise", broken
     history = History.from_batches(typed.schema, output)
     return [(row.le, row.re, row.payload) for row in history.to_rows()], ""
+
+
+def _run(
+    typed: Typed, inputs: Mapping[str, Sequence[Batch]], settings: Settings, *, emission: Emission, stop: int | None
+) -> Iterator[Batch]:
+    """The output; with ``stop``, all before that push is forgotten but a snapshot."""
+    if stop is None:
+        yield from LocalEngine(emission=emission).run(typed, inputs, settings)
+        return
+    graph = Graph(typed, context_of(settings, emission))
+    pushes = [(name, Delta.from_batch(batch)) for name, batch in in_turn({n: inputs[n] for n in graph.sources})]
+    pushes += [(name, Delta.empty(schema, frontier=FOREVER)) for name, schema in graph.schemas.items()]
+    for number, (name, delta) in enumerate(pushes):
+        if number == stop:
+            snapshot, graph = save(graph), Graph(typed, context_of(settings, emission))
+            restore(graph, snapshot)
+        yield graph.push(name, delta).to_batch(typed.schema)
 
 
 def split_seed(case: Case) -> int:
@@ -73,13 +102,15 @@ def _chunks(stream: Stream, chance: random.Random) -> list[PhysicalStream]:
     return [PhysicalStream.from_events(part, schema=stream.schema) for part in parts]
 
 
-def broken_promise(output: Sequence[Batch], schema: Schema) -> str:
+def broken_promise(output: Sequence[Batch], schema: Schema, *, final: bool = False) -> str:
     """What the output does wrong on the way; nothing if all is well."""
     Validator().check(from_batches(output, schema=schema))  # raises the rule that an event breaks
     parts = [_rows(batch) for batch in output]
     for number, batch in enumerate(output):
         if len(parts[number]) < batch.rows.num_rows or 0 in parts[number].values():
             return f"batch {number} has a row twice, or one that cancels: {batch.rows.to_pylist()}"
+        if final and min(parts[number].values(), default=0) < 0:
+            return f"batch {number} takes something back, though only final results are given"
     return _unsealed(parts, [batch.frontier for batch in output])
 
 

@@ -91,7 +91,8 @@ def declare(task: Task) -> None:
     _file(task, "S", "plain", "le", task.delay)
     _file(task, "R", "other", "le", task.delay)
     _file(task, "S_ends", "plain", "re", task.delay + 1000)
-    environment().execute_sql("""CREATE OR REPLACE TEMPORARY VIEW ends AS SELECT k, 1 n, v s, ts FROM S
+    environment().execute_sql("DROP TEMPORARY VIEW IF EXISTS ends")
+    environment().execute_sql("""CREATE TEMPORARY VIEW ends AS SELECT k, 1 n, v s, ts FROM S
         UNION ALL SELECT k, -1, -v, ts FROM S_ends""")
     environment().execute_sql("DROP TEMPORARY TABLE IF EXISTS sink")
     kept = f"'connector' = 'filesystem', 'path' = '{task.keep}.csv', 'format' = 'csv'"

@@ -11,7 +11,6 @@ from streamproof.cli.inputs import open_input, split_input
 from streamproof.cli.plans import load_plan, read_horizon, registry_of
 from streamproof.cli.screen import print_line
 from streamproof.engines.job import on
-from streamproof.engines.local.trace import trace as follow
 from streamproof.plan import nodes
 
 
@@ -30,6 +29,8 @@ def trace(
     json: Annotated[bool, typer.Option("--json", help="One JSON object, and errors as JSON.")] = False,
 ) -> None:
     """Follow one event: what it became, which windows it touched, what was taken back, and when it was sealed."""
+    from streamproof.engines.local.trace import trace as follow  # noqa: PLC0415  # loads the kernels
+
     job = on(load_plan(plan), "local", horizon=read_horizon(horizon), modules=registry_of(modules or []))
     declared = {node.name: node.schema for node in nodes.walk(job.plan) if isinstance(node, nodes.Source)}
     files = dict(split_input(text) for text in input or [])

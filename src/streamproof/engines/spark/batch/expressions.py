@@ -110,7 +110,7 @@ def _cast(value: Value, to: Type, *, strict: bool) -> Value:
         return value
     if value.type == NULL:
         return null_of(to)
-    return Value(CASTS[value.type.kind, to.kind](value, to, strict), to)
+    return Value(CASTS[value.type.kind, to.kind](value, to, strict), to, constant=value.constant)
 
 
 def _case(branches: list[tuple[Value, Value]], default: Value) -> Value:
@@ -119,7 +119,8 @@ def _case(branches: list[tuple[Value, Value]], default: Value) -> Value:
     found = f.when(convert(condition, BOOL).column, convert(value, result).column)
     for condition, value in rest:
         found = found.when(convert(condition, BOOL).column, convert(value, result).column)
-    return Value(found.otherwise(convert(default, result).column), result)
+    constant = default.constant and all(part.constant for branch in branches for part in branch)
+    return Value(found.otherwise(convert(default, result).column), result, constant=constant)
 
 
 def may_fail(expr: Expr, env: Env) -> bool:
