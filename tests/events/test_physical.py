@@ -210,7 +210,7 @@ def test_payload_columns_may_be_called_like_control_columns() -> None:
 
 def test_streams_show_and_compare() -> None:
     made = stream([Insert("a", 1, 2, {"v": 1}), Cti(3)], Schema.of({"v": "int64"}))
-    assert repr(made) == "PhysicalStream of 2 events\ninsert a [1, 2) v=1\ncti 3 (no columns)"
+    assert repr(made) == "PhysicalStream of 2 events\ninsert a [1, 2) v=1\ncti 3"
     assert made != made.slice(1)
     assert made != 1
     with pytest.raises(InputError, match="arrow_schema"):

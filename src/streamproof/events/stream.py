@@ -202,7 +202,10 @@ class PhysicalStream:
     __hash__ = None  # type: ignore[assignment]  # compared, not looked up
 
     def __repr__(self) -> str:
-        shown = [f"{event} {show_payload(getattr(event, 'payload', {}))}" for event in self.slice(0, 10).to_events()]
+        shown = [
+            str(event) if isinstance(event, Cti) else f"{event} {show_payload(event.payload)}"
+            for event in self.slice(0, 10).to_events()
+        ]
         more = [f"… {len(self) - 10} more"] if len(self) > 10 else []
         return "\n".join([f"PhysicalStream of {len(self)} events", *shown, *more])
 

@@ -21,6 +21,7 @@ from streamproof.kernels.windows import crossing
 from streamproof.kernels.windows.accumulators import Accumulators
 from streamproof.kernels.windows.ahead import Ahead
 from streamproof.kernels.windows.changes import check_weights
+from streamproof.kernels.windows.general import General
 from streamproof.kernels.windows.inspect import Affected, EventView, WindowView, affected_sums, spans_of
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.liveliness import Step, liveliness_of
@@ -187,7 +188,7 @@ class Edges:
 
     def affected(self, change: Delta) -> Affected:
         """What a change does to the windows; afterwards it has changed them, so ask a copy."""
-        before, spans = self.windows(), spans_of(change, self.typed, self.context)
+        before, spans = self.windows(), spans_of(General(self.typed, self.context).read(change))
         self.on_batch(change.at(BEGINNING))
         return affected_sums(before, self.windows(), spans)
 

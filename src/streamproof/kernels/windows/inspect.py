@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.base import Context
-from streamproof.kernels.cells import Ints, Layout
+from streamproof.kernels.cells import Ints
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.windows.changes import Events, Spans
 from streamproof.kernels.windows.segments import Bools, Windows
-from streamproof.plan.check import Typed
 
 if TYPE_CHECKING:
     from streamproof.kernels.windows.general import General
@@ -119,13 +117,9 @@ def affected_sums(before: Iterable[WindowView], after: Iterable[WindowView], spa
     return Affected(tuple(sorted(old - same)), tuple(sorted(new - same)))
 
 
-def spans_of(change: Delta, typed: Typed, context: Context) -> Spans:
+def spans_of(change: Events) -> Spans:
     """Where a change of the input changes the members of windows."""
-    schema = typed.inputs[0].schema
-    cells = np.zeros((len(change), 1), np.int64)
-    if schema.columns:
-        cells = Layout.of(schema).encode(change.columns, context.strings)
-    return Spans.of(Events(change.group, change.le, change.re, change.w, cells).settled(), "members")
+    return Spans.of(change.settled(), "members")
 
 
 def _changeable(kernel: General, spans: Spans) -> set[Span]:

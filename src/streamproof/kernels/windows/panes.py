@@ -23,6 +23,7 @@ from streamproof.kernels.store import Store
 from streamproof.kernels.windows.accumulators import Accumulators, Values
 from streamproof.kernels.windows.agenda import Agenda
 from streamproof.kernels.windows.changes import check_weights
+from streamproof.kernels.windows.general import General
 from streamproof.kernels.windows.grid import Grid, unbounded
 from streamproof.kernels.windows.inspect import Affected, EventView, Span, WindowView, affected_sums, spans_of
 from streamproof.kernels.windows.kept import Kept
@@ -100,16 +101,22 @@ class Panes:
     def _without_ageless(self, delta: Delta) -> Delta:
         """Events without a start may be taken back, until a frontier seals them; long ones are remembered."""
         check_weights(delta.w)
-        limit = self.context.limits.windows_per_event
-        if len(delta) and (delta.le.min() <= BEGINNING or (delta.re - delta.le).max() > limit * self.grid.hop):
+        if len(delta) and self._has_long(delta):
             ageless = delta.le <= BEGINNING
             windows = self.grid.last(delta.re) - self.grid.first(np.where(ageless, 0, delta.le)) + 1
-            long = ageless | (delta.re >= FOREVER) | (windows > limit)
+            outside = delta.re >= FOREVER - self.grid.size - self.grid.hop
+            long = ageless | outside | (windows > self.context.limits.windows_per_event)
             if long.any():
                 le, re, w = delta.le[long], delta.re[long], delta.w[long]
                 self.long.add(delta.group[long], le, re, w, np.zeros((len(le), 1), np.int64))
                 delta = delta.take(~ageless)
         return delta
+
+    def _has_long(self, delta: Delta) -> bool:
+        """Whether one of the events may have no start, too many windows, or one that leaves the range of time."""
+        longest = self.context.limits.windows_per_event * self.grid.hop
+        latest = FOREVER - self.grid.size - self.grid.hop
+        return bool(delta.le.min() <= BEGINNING or (delta.re - delta.le).max() > longest or delta.re.max() >= latest)
 
     def _check_limits(self, step: Step) -> None:
         if not len(self.long):
@@ -249,7 +256,7 @@ class Panes:
 
     def affected(self, change: Delta) -> Affected:
         """What a change does to the windows; afterwards it has changed them, so ask a copy."""
-        before, spans = self.windows(), spans_of(change, self.typed, self.context)
+        before, spans = self.windows(), spans_of(General(self.typed, self.context).read(change))
         self.on_batch(change.at(BEGINNING))
         near = {Span(*row) for row in zip(*(c.tolist() for c in self.grid.near(spans, FOREVER)), strict=True)}
         found = affected_sums(before, self.windows(), spans)
