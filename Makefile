@@ -41,11 +41,12 @@ check: $(READY) ## format, lint, types, layers and the fast tests; under a minut
 test-all: check ## check, every test with the slow ones, the fuzz and the docs
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
 	@$(MAKE) --no-print-directory fuzz ENGINE=duckdb
+	@$(MAKE) --no-print-directory fuzz ENGINE=local COUNT=10000
 	@$(MAKE) --no-print-directory fuzz ENGINE=postgres COUNT=500
 	@$(MAKE) --no-print-directory docs
 
-fuzz: $(READY) ## random plans over random streams, oracle against evaluator: SEED, COUNT, ENGINE
-	@$(BIN)/python -m tests.fuzz --seed $(SEED) --count $(COUNT) --engine $(ENGINE)
+fuzz: $(READY) ## random plans over random streams, an engine against the evaluator: SEED, COUNT, ENGINE, JOBS
+	@$(BIN)/python -m tests.fuzz --seed $(SEED) --count $(COUNT) --engine $(ENGINE) --jobs $(JOBS)
 
 bench: $(READY) ## benchmarks, as ratios against named peers
 	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done

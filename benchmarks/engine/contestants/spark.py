@@ -5,6 +5,8 @@ Spark has no windows over lifetimes, and streams that take events back are not i
 
 from __future__ import annotations
 
+import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -31,6 +33,7 @@ SETTINGS = {
 
 @cache
 def session() -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers must have what we have
     builder = SparkSession.builder.master("local[2]").appName("bench")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
