@@ -3,8 +3,8 @@
 python benchmarks/bench_spark_batch.py [--events 1000000] [--query Q2 --query Q4] [--rounds 3] [--growth]
 
 Figures are CPU seconds of the whole process tree (Python, Java and Python workers), the least of some rounds after one
-to warm up. The ratio is ours by the hand-written one: below 1 we are faster. The hand-written sums of floats depend on the
-order of rows; ours do not.
+to warm up. The ratio is ours by the hand-written one: below 1 we are faster. The hand-written sums of floats depend on
+the order of rows; ours do not.
 """
 
 from __future__ import annotations

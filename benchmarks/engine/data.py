@@ -17,7 +17,8 @@ LONGEST = 1_000  # no lifetime is longer, in ms
 LATEST = 4_000  # how late an event that is out of order comes at most, in ms
 REGRET = 900  # how many events later an event is taken back at most
 BEGINNING = 1_767_225_600_000  # the first tick: 2026-01-01, in ms
-FLUSH_KEY = -1  # the key of the one event, far in the future, with which Spark's parts end
+# Spark's parts end with an event far in the future; its key and its value are negative, as no others are.
+FLUSH_KEY, FLUSH_VALUE = -1, -1.0
 FLUSH_AFTER = 86_400_000
 SPREAD = 100  # values are below about 1.6 times this
 KINDS = {"plain": 1, "other": 2, "retracted": 1}  # kind of file → seed
@@ -84,7 +85,7 @@ def _write_parts(folder: Path, table: pa.Table, batch: int) -> None:
     parts = [table.slice(first, batch) for first in range(0, table.num_rows, batch)]
     if "w" not in table.column_names:
         far = BEGINNING + table.num_rows + FLUSH_AFTER
-        flush = pa.table({"le": [far], "re": [far + 1], "k": [FLUSH_KEY], "v": [0.0]})
+        flush = pa.table({"le": [far], "re": [far + 1], "k": [FLUSH_KEY], "v": [FLUSH_VALUE]})
         parts += [flush, flush]
     for place, part in enumerate(parts):
         path = folder / f"part-{place:05}.parquet"

@@ -93,3 +93,8 @@ def test_one_column_may_differ_from_the_others() -> None:
     rows = generated({"k": "string", "v": "int64"}, 100, 1, Facets(**facets.as_dict(), liveliness="never")).rows
     assert (rows["k"].null_count, rows["v"].null_count) == (0, 50)
     assert set(rows["v"].to_pylist()) == {0, None}
+
+
+def test_decimals_are_small_numbers_of_both_signs() -> None:
+    found = {str(value) for value in column("decimal(10,2)", keys=5).to_pylist()}
+    assert found == {"0.00", "-0.01", "0.01", "-0.02", "0.02"}

@@ -122,7 +122,7 @@ def test_copies_are_exactly_as_many_as_asked_for(share: float) -> None:
 def test_the_union_of_a_multicast_brings_every_row_twice() -> None:
     facets = Facets(speculation="mixed", disorder="highly", keys="unique")
     once = describe(generated(SMALL, 500, 3, facets))
-    twice = describe(generated(SMALL, 500, 3, Facets(**{**facets.as_dict(), "duplicates": "all"})))
+    twice = describe(Validator().check(generated(SMALL, 500, 3, Facets(**{**facets.as_dict(), "duplicates": "all"}))))
     for figure in ("inserts", "retractions", "late", "shrunk", "extended", "taken_back"):
         assert getattr(twice, figure) == 2 * getattr(once, figure)
     assert twice.copies == 500

@@ -47,7 +47,7 @@ def run(task: Task) -> Answer:
         database.execute(f"CREATE VIEW {name} AS SELECT * FROM '{task.path(kind)}'")
     if task.keep:
         database.execute(f"COPY ({SQL[task.query]}) TO '{task.keep}'")
-    return Answer(sum(len(part) for part in database.execute(SQL[task.query]).to_arrow_reader(100_000)))
+    return Answer(sum(len(part) for part in database.sql(SQL[task.query]).to_arrow_reader(100_000)))
 
 
 RUNS: dict[str, Run] = dict.fromkeys(SQL, run)

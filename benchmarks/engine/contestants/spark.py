@@ -20,6 +20,9 @@ from pyspark.sql.streaming.state import GroupState
 from engine.protocol import Answer, Run, Task, serve
 
 COLUMNS = "le LONG, re LONG, k LONG, v DOUBLE"
+# Leaves out the last event, which only moves the watermark. A condition on a key would be moved to before the
+# watermark, which then would not move; one on what was computed stays where it is.
+REAL = {"Q1": "x > 0", "Q2": "s >= 0", "Q3": "a >= 0", "Q4": "x >= 0", "Q6": "v >= 0", "Q7": "a >= 0"}
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "4g",
@@ -94,7 +97,7 @@ def weigh(key: tuple[int, int], frames: Iterator[pd.DataFrame], state: GroupStat
     else:
         total = state.get[0] if state.exists else 0.0
         state.update((total + sum(float(frame["v"].sum()) for frame in frames),))
-        state.setTimeoutTimestamp(key[1] + 1000)
+        state.setTimeoutTimestamp(int(key[1]) + 1000)
 
 
 def _started(frame: DataFrame, *columns: str) -> DataFrame:
@@ -105,7 +108,7 @@ def run(make: Callable[[Task], DataFrame]) -> Run:
     """A run of the stream that ``make`` builds, to the end of its files; Spark counts what comes out."""
 
     def once(task: Task) -> Answer:
-        frame = make(task).where("k >= 0").observe("out", F.count("*").alias("rows"))
+        frame = make(task).where(REAL[task.query]).observe("out", F.count("*").alias("rows"))
         with tempfile.TemporaryDirectory() as checkpoint:
             writer = frame.writeStream.outputMode("append").trigger(availableNow=True)
             writer = writer.option("checkpointLocation", checkpoint)

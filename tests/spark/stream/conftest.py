@@ -11,20 +11,26 @@ from typing import TYPE_CHECKING
 import pytest
 
 from streamproof.engines.spark.session import active, session
+from tests.spark.sessions import FAST
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FAST = {
-    "spark.master": "local[2]",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Djdk.lang.Process.launchMechanism=VFORK",
-}
+PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 @pytest.fixture(scope="session")
-def spark() -> SparkSession:
+def shared_spark() -> SparkSession:
     return active() or session(**FAST)
+
+
+@pytest.fixture
+def spark(shared_spark: SparkSession) -> Iterator[SparkSession]:
+    """The session that all tests share, with two partitions, so that buckets are apart."""
+    before = shared_spark.conf.get(PARTITIONS)
+    shared_spark.conf.set(PARTITIONS, "2")
+    yield shared_spark
+    shared_spark.conf.set(PARTITIONS, before or "1")
 
 
 @pytest.fixture

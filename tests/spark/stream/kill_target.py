@@ -19,7 +19,7 @@ from streamproof.engines.base import Settings
 from streamproof.engines.spark.session import session
 from streamproof.engines.spark.sinks import FileSink, OutputBatch
 from streamproof.engines.spark.stream.files import FileRun, run_files
-from tests.spark.stream.conftest import FAST
+from tests.spark.sessions import FAST
 from tests.spark.stream.test_tables import SALES
 
 

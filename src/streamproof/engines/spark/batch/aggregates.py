@@ -131,7 +131,8 @@ def _over_members(context: Context, typed: Typed, node: nodes.Aggregation, sourc
         each.result.cast(spark_type(kind)).alias(f"c{n}")
         for n, (each, (_, kind)) in enumerate(zip(parts, typed.schema, strict=True))
     ]
-    found = found.select(*keys, *results)
+    odd = [f"{column}_odd" for column in dict.fromkeys(column for _, column in added.values())]
+    found = found.select(*keys, *results, *odd)
     if added:
         found = corrected(found, rows, keys, added)
     if isinstance(node.window, Tumbling | Hopping):

@@ -2,8 +2,8 @@
 
 A float between 2^-28 and 2^48 in size is a sum of four limbs of 32 bits, at fixed places from 2^48 down to 2^-80; the
 limbs add up as bigints. The total's leading 60 bits, and one more for whether anything follows, become the nearest
-float. A window with a value that has other bits (NaN and the infinities among them) is added up by Python instead; one
-pass over its values finds such windows, and where there are none Spark drops the rest of that way.
+float. A window with a value that has other bits (NaN and the infinities among them) is added up by Python instead;
+such values are counted, and where there are none Spark drops the rest of that way.
 """
 
 from __future__ import annotations
@@ -37,14 +37,19 @@ def with_limbs(frame: DataFrame, name: str) -> DataFrame:
         whole = (f.col(rest) * 2.0**-place).cast("long")  # towards zero, so that what is left has no more bits
         frame = frame.withColumn(f"{name}_{limb}", whole)
         frame = frame.withColumn(rest, f.col(rest) - f.col(f"{name}_{limb}").cast("double") * 2.0**place)
-    regular = f.coalesce(f.col(rest) == 0.0, f.lit(False))
-    return frame.withColumn(f"{name}_odd", x.isNotNull() & ~regular).drop(rest)
+    return frame.withColumn(f"{name}_odd", f.when(_odd(x), long(1)).otherwise(long(0))).drop(rest)
+
+
+def _odd(x: Column) -> Column:
+    """Whether a value is too large, or has bits below the last limb; null is not odd."""
+    scaled = x * 2.0 ** -_PLACES[-1]
+    return ~((f.abs(x) < _LARGEST) & (f.rint(scaled) == scaled))
 
 
 def limb_sums(name: str) -> dict[str, Column]:
-    """What to aggregate: the limbs, and how many values there are."""
+    """What to aggregate: the limbs, how many values there are, and how many odd ones."""
     sums = {f"{name}_{limb}": f.sum(f"{name}_{limb}") for limb in LIMBS}
-    return {**sums, f"{name}_n": f.count(name)}
+    return {**sums, f"{name}_n": f.count(name), f"{name}_odd": f.sum(f"{name}_odd")}
 
 
 def with_totals(frame: DataFrame, name: str) -> DataFrame:
@@ -95,14 +100,15 @@ def _joined(high: Column, low: Column) -> Column:
 def corrected(found: DataFrame, rows: DataFrame, keys: Sequence[str], asked: dict[str, tuple[str, str]]) -> DataFrame:
     """The results with those of windows that have odd values computed by Python.
 
-    ``asked`` has for each column of the result the aggregate and the column of ``rows`` that it reads.
+    ``asked`` has for each column of the result the aggregate and the column of ``rows`` that it reads. ``found`` has
+    the numbers of odd values too; where they are all 0, Spark sees at run time that nothing is left to do.
     """
     sources = list(dict.fromkeys(source for _, source in asked.values()))
-    odd = f.col(f"{sources[0]}_odd")
-    for source in sources[1:]:
-        odd = odd | f.col(f"{source}_odd")
+    odd = f.greatest(*(f.col(f"{source}_odd") for source in [*sources, sources[0]])) > 0
+    # it reads every column, so that both readers of the results share one shuffle instead of pruning it apart
+    whole = f.pmod(f.xxhash64(*found.columns), long(2)) < 2
     named = [f.col(key).alias(f"odd_{key}") for key in keys]
-    windows = rows.filter(odd).select(*named).distinct()
+    windows = f.broadcast(found.filter(odd & whole).select(*named))
     same = [f.col(key).eqNullSafe(f.col(f"odd_{key}")) for key in keys]
     listed = (
         rows.join(windows, same, "left_semi")
@@ -114,6 +120,6 @@ def corrected(found: DataFrame, rows: DataFrame, keys: Sequence[str], asked: dic
         *(in_arrow(of_lists(EXACT[fn]), "double", f.col(f"odd_{source}")).alias(f"odd_{column}")
           for column, (fn, source) in asked.items()),
     )  # fmt: skip
-    both = found.join(exact, same, "left")
+    both = found.join(f.broadcast(exact), same, "left")
     better = {column: f.coalesce(f.col(f"odd_{column}"), f.col(column)) for column in asked}
-    return both.withColumns(better).select(*found.columns)
+    return both.withColumns(better)

@@ -45,7 +45,8 @@ def select(context: Context, typed: Typed, node: nodes.Select, source: Relation)
     exprs = [expr for _, expr in node.exprs]
     frame, found = values(source.frame, source.env(), exprs, context.settings.registry)
     columns = [value.column.cast(spark_type(value.type)).alias(f"c{n}") for n, value in enumerate(found)]
-    return Relation(frame.select("le", "re", *source.groups, *columns), typed.schema, source.groups)
+    selected = frame.select("le", "re", *source.groups, *columns)
+    return Relation(selected, typed.schema, source.groups, source.points)
 
 
 def shift(context: Context, typed: Typed, node: nodes.Shift, source: Relation) -> Relation:
@@ -88,12 +89,12 @@ def alter_duration(context: Context, typed: Typed, node: nodes.AlterDuration, so
 
 def to_point(context: Context, typed: Typed, node: nodes.ToPoint, source: Relation) -> Relation:
     le = f.col("le")
-    return source.timed(source.frame, le, _next(le, source))
+    return source.timed(source.frame, le, _next(le, source), points=True)
 
 
 def point_at_end(context: Context, typed: Typed, node: nodes.PointAtEnd, source: Relation) -> Relation:
     re = f.col("re")
-    return source.timed(source.frame.filter(re < FOREVER), re, _next(re, source))
+    return source.timed(source.frame.filter(re < FOREVER), re, _next(re, source), points=True)
 
 
 def _next(time: Column, source: Relation) -> Column:

@@ -31,7 +31,8 @@ def coalesce(context: Context, typed: Typed, node: nodes.Coalesce, source: Relat
     fresh = f.when(f.col("le") <= f.col("reached"), long(0)).otherwise(long(1))
     island = f.sum("fresh").over(order.rowsBetween(Window.unboundedPreceding, Window.currentRow))
     rows = source.frame.withColumn("reached", reached).withColumn("fresh", fresh).withColumn("island", island)
-    return source.on(rows.groupBy(*keys, "island").agg(f.min("le").alias("le"), f.max("re").alias("re")))
+    merged = rows.groupBy(*keys, "island").agg(f.min("le").alias("le"), f.max("re").alias("re"))
+    return source.timed(merged, f.col("le"), f.col("re"))
 
 
 def distinct(context: Context, typed: Typed, node: nodes.Distinct, source: Relation) -> Relation:

@@ -6,7 +6,7 @@ One row is one event. Groups of an enclosing group_apply are columns, so that ev
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import functions as f
@@ -41,6 +41,7 @@ class Relation:
     frame: DataFrame
     schema: Schema
     groups: tuple[str, ...] = ()
+    points: bool = False  # every lifetime is known to be one tick
 
     @property
     def payload(self) -> list[str]:
@@ -57,12 +58,12 @@ class Relation:
 
     def on(self, frame: DataFrame) -> Relation:
         """The same columns in another DataFrame."""
-        return Relation(frame.select(*self.columns), self.schema, self.groups)
+        return replace(self, frame=frame.select(*self.columns))
 
-    def timed(self, frame: DataFrame, le: Column, re: Column) -> Relation:
+    def timed(self, frame: DataFrame, le: Column, re: Column, *, points: bool = False) -> Relation:
         """The same payload with other lifetimes."""
         moved = frame.select(le.alias("le"), re.alias("re"), *self.groups, *self.payload)
-        return Relation(moved, self.schema, self.groups)
+        return Relation(moved, self.schema, self.groups, points)
 
 
 def side_env(schema: Schema, *, prefix: str = "", side: Side | None = None) -> Env:

@@ -45,7 +45,8 @@ def _group_apply(context: Context, typed: Typed, node: nodes.GroupApply) -> Rela
     added = [f"g{len(source.groups) + n}" for n in range(len(node.key))]
     keys = [_as_key(source, names.index(key)).alias(name) for key, name in zip(node.key, added, strict=True)]
     groups = (*source.groups, *added)
-    inside = Relation(source.frame.select("le", "re", *source.groups, *keys, *source.payload), source.schema, groups)
+    inner = source.frame.select("le", "re", *source.groups, *keys, *source.payload)
+    inside = Relation(inner, source.schema, groups, source.points)
     for leaf in _group_inputs(applied_node):
         context.done[id(leaf)] = inside
     applied = build(context, applied_node)

@@ -39,12 +39,23 @@ def members(context: Context, source: Relation, window: Window) -> DataFrame:
 def hopping(context: Context, source: Relation, window: Hopping, shown: str) -> DataFrame:
     """Every window ``[offset + k·hop, … + size)`` that an event overlaps, by arithmetic."""
     size, hop = ticks(window.size), ticks(window.hop)
+    if source.points and size == hop and context.settings.horizon is None:
+        return _tumbling_points(source, size, ticks(window.offset), shown)
     start, n = f.col("start"), f.col("n")
     last_end = start + (n - 1) * long(hop) + long(size)
     leaves = (n > 0) & f.when(start <= BEGINNING, True).otherwise(last_end >= FOREVER)
     spread = _spread(context, source, window, shown, leaves)
     wle = start + f.col("k") * long(hop)
     return spread.select(wle.alias("wle"), (wle + long(size)).alias("wre"), *source.columns)
+
+
+def _tumbling_points(source: Relation, size: int, offset: int, shown: str) -> DataFrame:
+    """The one window of each point."""
+    le = f.col("le")
+    wle = le - f.pmod(f.pmod(le, long(size)) - long(offset % size) + long(size), long(size))
+    leaves = (wle <= BEGINNING) | (wle + long(size) >= FOREVER)
+    checked = f.when(le <= BEGINNING, _unbounded(source, shown)).when(leaves, leaves_time(source)).otherwise(wle)
+    return source.frame.select(checked.alias("wle"), *source.columns).withColumn("wre", f.col("wle") + long(size))
 
 
 def chop(context: Context, typed: Typed, node: nodes.Chop, source: Relation) -> Relation:

@@ -185,7 +185,7 @@ class _Incoming:
     def _row(self, index: int) -> dict[str, object]:
         control = {name: self.column[name][index].as_py() for name in CONTROL[self.door.form]}
         values = zip(self.door.schema.names, self.payload, strict=True)
-        return {**control, "payload": {name: _plain(column[index].as_py()) for name, column in values}}
+        return {**control, "payload": {name: plain_value(column[index].as_py()) for name, column in values}}
 
     def _shown(self, index: int) -> str:
         return f"row {json.dumps(self._row(index))}"
@@ -269,6 +269,7 @@ def _outside(times: Ints) -> Flags:
     return outside
 
 
-def _plain(value: object) -> object:
+def plain_value(value: object) -> object:
+    """A payload value as JSON can write it."""
     value = write_value(value)
     return value if isinstance(value, str | int | float | bool | None) else str(value)

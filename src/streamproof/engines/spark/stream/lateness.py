@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from streamproof.engines.spark.stream.doors import Door, _plain
+from streamproof.engines.spark.stream.doors import Door, plain_value
 from streamproof.errors import InputError
 from streamproof.events.notation import show_payload
 from streamproof.events.order import Flags, Ints, group_numbers, int_piece, ints, pack, pieces_of, sort_rows
@@ -81,7 +81,7 @@ def _letters(door: Door, rows: pa.Table, cti: int) -> bytes:
     lines = []
     for row in rows.to_pylist():
         event = {"le": row.pop("le"), "re": row.pop("re"), "w": row.pop("w")}
-        payload = {name: _plain(value) for name, value in row.items()}
+        payload = {name: plain_value(value) for name, value in row.items()}
         why = f"late: the CTI is {show_tick(cti)}"
         lines.append(json.dumps({"source": door.name, "why": why, "event": {**event, "payload": payload}}) + "\n")
     return "".join(lines).encode()

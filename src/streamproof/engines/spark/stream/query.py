@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -236,6 +236,10 @@ def make_query(
     **options: Any,
 ) -> StreamQuery:
     """A plan over streaming tables. ``options`` are those of `Options`; ``extra`` is input that is packed already."""
+    known = [field.name for field in fields(Options)]
+    for name in options:
+        if name not in known:
+            raise InputError(f'there is no option "{name}" for a stream', fix=did_you_mean(name, known))
     with meaning(spark):
         sources = open_sources(inputs, time, nodes.sources(plan))
         typed = prepare(plan, {name: source.schema for name, source in sources.items()}, settings)

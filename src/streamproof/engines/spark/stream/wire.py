@@ -57,7 +57,6 @@ ANSWER_DDL: Final = (
     "query int, bucket int, cti bigint, input_cti bigint, latest bigint, events bigint, outputs bigint, "
     "corrections bigint, dropped bigint, live bigint, state bigint, micros bigint, dead binary, rows binary"
 )
-BLOB_BYTES: Final = 64 << 20  # about how large an answer's blob may get
 
 
 @dataclass(frozen=True, slots=True)
