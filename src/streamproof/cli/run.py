@@ -12,6 +12,7 @@ from streamproof.cli.inputs import open_input, rejected, split_input
 from streamproof.cli.live_options import Emission, Emit, LiveOptions, Output, live_run, report
 from streamproof.cli.plans import load_plan, read_horizon, registry_of
 from streamproof.cli.screen import counted, note, out, print_blocks, print_line, progress, show_history
+from streamproof.cli.spark_stream import Mode, StreamOptions, refuse_mode, run_stream
 from streamproof.engines.inputs import Input
 from streamproof.engines.job import Job, Run, on
 from streamproof.errors import InputError
@@ -29,7 +30,11 @@ def run(
     input: Annotated[
         list[str] | None, typer.Option(help="NAME=FILE for each source; JSONL, CSV, Parquet or Arrow.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="duckdb, postgres, or local: part by part as input comes.")] = "duckdb",
+    engine: Annotated[
+        str, typer.Option(help="duckdb, postgres, spark, or local: part by part as input comes.")
+    ] = "duckdb",
+    mode: Annotated[Mode | None, typer.Option(help="spark: batch (default), or stream.")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="spark stream: where to go on from after a stop.")] = None,
     emit: Annotated[Emit, typer.Option(help="The canonical history, or physical events.")] = "cht",
     out: Annotated[Path | None, typer.Option(help="Write to this file; its ending tells the format.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing --out file.")] = False,
@@ -59,15 +64,24 @@ def run(
     limit: Annotated[int, typer.Option(help="How many rows to show on a terminal.")] = 20,
 ) -> None:
     """Run a plan over files and print its canonical history."""
+    refuse_mode(engine, mode, checkpoint)
+    settings: dict[str, Any] = {
+        "horizon": read_horizon(horizon), "modules": registry_of(modules or []),
+        "limits": Limits(windows_per_event=max_windows),
+    }  # fmt: skip
+    if mode == "stream":
+        told = StreamOptions(
+            checkpoint=checkpoint, out=out, emit=emit, emission=emission, on_error=on_error, metrics=metrics,
+            quiet=quiet, as_json=json, limit=limit,
+        )  # fmt: skip
+        run_stream(on(load_plan(plan), engine, **settings), input or [], map or [], told)
+        return
     options = LiveOptions(
         emission=emission, batch_size=batch_size, snapshot=snapshot, resume=resume, late_file=late_file,
         on_module_error=on_module_error, module_letters=module_letters, metrics=metrics, quiet=quiet,
     )  # fmt: skip
     engine_options: dict[str, Any] = {**({} if dsn is None else {"dsn": dsn}), **options.engine_options(engine)}
-    job = on(
-        load_plan(plan), engine, horizon=read_horizon(horizon), modules=registry_of(modules or []),
-        limits=Limits(windows_per_event=max_windows), **engine_options,
-    )  # fmt: skip
+    job = on(load_plan(plan), engine, **settings, **engine_options)
     validators = {name: Validator(policy=on_error) for name in nodes.sources(job.plan)}
     output = Output(emit=emit, out=out, overwrite=overwrite)
     with progress("reading") as advance:

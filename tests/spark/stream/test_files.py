@@ -17,6 +17,7 @@ from streamproof.engines.spark.metrics import Metrics
 from streamproof.engines.spark.sinks import FileSink, OutputBatch, read_output
 from streamproof.engines.spark.stream.files import FileRun, run_files
 from streamproof.errors import InputError
+from tests.spark.stream.tables import events_table, write_files
 from tests.spark.stream.test_tables import SALES, local, sales
 
 if TYPE_CHECKING:
@@ -57,10 +58,13 @@ def test_inputs_that_are_not_there(spark: SparkSession, folder: Path) -> None:
             run.query(spark)
 
 
+def _group(leader: int) -> str:
+    """The processes of a group that are still there."""
+    return subprocess.run(["pgrep", "-g", str(leader)], capture_output=True, text=True, check=False).stdout
+
+
 @pytest.mark.slow
 def test_ctrl_c_leaves_no_process_behind(folder: Path) -> None:
-    from tests.spark.stream.tables import events_table, write_files
-
     write_files(folder / "in", [events_table(chunk) for chunk in sales(files=40)])
     command = [sys.executable, "-m", "tests.spark.stream.kill_target", str(folder)]
     driver = subprocess.Popen(command, cwd=Path(__file__).parents[3], start_new_session=True, stderr=subprocess.DEVNULL)
@@ -69,8 +73,9 @@ def test_ctrl_c_leaves_no_process_behind(folder: Path) -> None:
         time.sleep(0.2)
     driver.send_signal(signal.SIGINT)
     assert driver.wait(120) != 0
-    time.sleep(1)
-    left = subprocess.run(["pgrep", "-g", str(driver.pid)], capture_output=True, text=True, check=False).stdout
+    deadline = time.monotonic() + 60
+    while (left := _group(driver.pid)) and time.monotonic() < deadline:
+        time.sleep(0.2)
     assert left == "", "no Java and no worker is left"
     done = subprocess.run(command, cwd=Path(__file__).parents[3], check=False, timeout=600).returncode
     assert done == 0

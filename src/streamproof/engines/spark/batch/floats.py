@@ -1,9 +1,9 @@
-"""Exact sums of floats in whole numbers: native, in any order, rounded once.
+"""Exact sums of floats in whole numbers: in any order, and rounded once.
 
 A float between 2^-28 and 2^48 in size is a sum of four limbs of 32 bits, at fixed places from 2^48 down to 2^-80; the
 limbs add up as bigints, in Spark. Of each total, the leading 60 bits, and one more for whether anything follows,
-become the nearest float. A window with a value that has other bits (NaN and the infinities among them) is added up by Python instead;
-such values are counted, and where there are none Spark drops the rest of that way.
+become the nearest float. A window with a value that has other bits (NaN and the infinities among them) is added up
+value by value in Python; such values are counted, and where there are none Spark drops the rest of that way.
 """
 
 from __future__ import annotations

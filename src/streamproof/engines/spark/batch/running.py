@@ -16,7 +16,7 @@ from streamproof.engines.spark.batch.relation import Context, Relation
 from streamproof.engines.spark.batch.rules import build
 from streamproof.engines.spark.rows import frame_of, inner_frame, outer_frame, schema_of, table_of
 from streamproof.engines.spark.session import meaning
-from streamproof.errors import InputError, StreamproofError, did_you_mean
+from streamproof.errors import InfrastructureError, InputError, StreamproofError, did_you_mean
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
 from streamproof.events.schema import Schema
@@ -112,4 +112,5 @@ def told(plan: Typed) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        raise translated(error, f"{label(plan.node)} and what it reads") from error
+        ours = translated(error, f"{label(plan.node)} and what it reads")
+        raise ours from (error if isinstance(ours, InfrastructureError) else None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +26,8 @@ from streamproof.engines.spark.stream.running import Watcher
 from streamproof.engines.spark.stream.wire import PACKED, PACKED_DDL
 from streamproof.errors import InputError
 from streamproof.events.files import ColumnMapping, read
+from streamproof.events.files.mapping import layout_of
+from streamproof.events.files.metadata import read_metadata, with_metadata
 from streamproof.events.files.writer import table_of
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
@@ -63,6 +65,7 @@ class FileRun:
                 raise InputError(f'no input is given for the source "{name}"', fix=f"give --input {name}=FILE")
             folder, pattern = self._parquet(name, layouts)
             frames[name] = self._stream(spark, folder, pattern)
+            layouts[name] = layouts[name] or _own_layout(folder, pattern)
         return make_query(
             spark,
             self.plan,
@@ -160,7 +163,7 @@ def spool(place: Path, folder: Path, mapping: ColumnMapping | None) -> None:
         if chunk.kinds.tolist() == [2] and _is_end(chunk.rows):
             continue  # the end is told when all sources are read
         file = folder / f"{number:08}.parquet"
-        _write(_without_nulls(table_of(chunk)), file)
+        _write(with_metadata(_without_nulls(table_of(chunk)), chunk.schema), file)
         os.utime(file, (1e9 + number, 1e9 + number))  # Spark takes files in the order of their times
     done.touch()
 
@@ -168,6 +171,14 @@ def spool(place: Path, folder: Path, mapping: ColumnMapping | None) -> None:
 def _is_end(rows: pa.Table) -> bool:
     """Whether a lone CTI is the one at the end of time, which a reader adds to files without CTIs."""
     return bool(rows["le"][0].as_py() == FOREVER)
+
+
+def _own_layout(folder: Path, pattern: str) -> ColumnMapping:
+    """Our own layout of events or of a history, with the unit of time that was written beside the rows."""
+    file = min(folder.glob(pattern))
+    fields = pq.read_schema(file)
+    unit = read_metadata(fields, file).get("unit") or None
+    return replace(layout_of(fields.names), unit=unit)  # type: ignore[arg-type]  # one of the units
 
 
 def _without_nulls(table: pa.Table) -> pa.Table:
