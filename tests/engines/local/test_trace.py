@@ -90,6 +90,15 @@ def test_an_id_in_two_inputs_needs_a_source() -> None:
     assert trace(on(both, "local"), {"S": EVENTS, "T": EVENTS}, "a", source="T").source == "T"
 
 
+def test_advance_time_seals_and_drops() -> None:
+    plan = from_document({"op": "advance_time", "in": {"op": "source", "name": "S"}, "every": 1, "delay": 0})
+    events = [{"id": f"e{at}", "le": at, "re": at + 1, "payload": {}} for at in (1, 5, 2, 9)]
+    told = trace(on(plan, "local"), {"S": events}, "e1")
+    assert told.passages[-1].sealed == "CTI 5 of S"
+    with pytest.raises(InputError, match='the event "e2" of S came too late for advance_time and was dropped'):
+        trace(on(plan, "local"), {"S": events}, "e2")
+
+
 def test_what_is_told_is_what_the_event_changes() -> None:
     """Law: over random plans, the history with the event less the one without it is what the last operator tells."""
     compared = 0

@@ -41,7 +41,7 @@ class Entry:
     def __init__(self, node: nodes.AdvanceTime | None, validator: Validator | None, *, keep_late: bool) -> None:
         self.node = node
         self.validator = validator
-        self.advance = None if node is None else _advance(node, keep_late=keep_late)
+        self.advance = None if node is None else advance_for(node, keep_late=keep_late)
         self.roots: list[Step] = []  # the steps that it feeds, one for each era
         self.frontier = BEGINNING
         self.sealing = False  # whether a CTI came before the end
@@ -259,7 +259,8 @@ class Inlet:
                 entry.validator.restore(state["validator"], None if live is None else PhysicalStream(self.schema, live))
 
 
-def _advance(node: nodes.AdvanceTime, *, keep_late: bool) -> Advance:
+def advance_for(node: nodes.AdvanceTime, *, keep_late: bool) -> Advance:
+    """What does the work of an advance_time."""
     assert isinstance(node.every_duration, int | None), "a typed plan holds ticks"
     assert isinstance(node.delay, int), "a typed plan holds ticks"
     return Advance(

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from streamproof.engines.inputs import Input
 from streamproof.errors import InputError
+from streamproof.events.advance import Advance
 from streamproof.events.batch import Batch
 from streamproof.events.files import Reader, read
 from streamproof.events.history import History
@@ -45,9 +46,13 @@ class Moments:
         self._first = next(self._chunks, PhysicalStream.empty(schema or Schema()))
         self.schema = self._first.schema
 
-    def moments(self, event: str | None) -> Iterator[Moment]:
+    def moments(self, event: str | None, advance: Advance | None) -> Iterator[Moment]:
+        """The moments, with an event that is followed; ``advance`` makes the CTIs, where the plan says so."""
         frontier, seen, validator = BEGINNING, 0, Validator()
         for chunk in chain([self._first], self._chunks):
+            if advance is not None:
+                chunk = advance.apply(chunk)  # noqa: PLW2901  # what the plan gets of it
+                self._refuse_late(advance, event)
             for piece, followed in _cut(validator.check(chunk), event):
                 event_text, event_json = _told(piece) if followed else ("", None)
                 for batch in to_batches(piece):
@@ -60,6 +65,14 @@ class Moments:
                         frontier = batch.frontier
                         empty = Batch.empty(batch.schema, frontier=frontier)
                         yield Moment(self.name, empty, f"CTI {show_tick(frontier)} of {self.name}")
+
+    def _refuse_late(self, advance: Advance, event: str | None) -> None:
+        for dropped in advance.take_dropped():
+            if event is not None and event in dropped.rows["id"].to_pylist():
+                raise InputError(
+                    f'the event "{event}" of {self.name} came too late for advance_time and was dropped',
+                    fix="give advance_time a longer delay, or late=adjust",
+                )
 
 
 def _told(piece: PhysicalStream) -> tuple[str, dict[str, object]]:

@@ -30,18 +30,22 @@ from dataclasses import dataclass, field
 from streamproof.engines.inputs import Input
 from streamproof.engines.job import Job
 from streamproof.engines.local import in_turn
-from streamproof.engines.local.graph import Step
+from streamproof.engines.local.graph import Step, source_of
+from streamproof.engines.local.inlet import advance_for
 from streamproof.engines.local.moments import Moment, Moments
 from streamproof.engines.local.passage import Change, Passage, Trace
+from streamproof.engines.local.processor import roots_of
 from streamproof.engines.local.snapshot import restore, save
 from streamproof.engines.local.watch import Signed, WatchedGraph, differing, rows, within
 from streamproof.errors import InputError, did_you_mean
+from streamproof.events.advance import Advance
 from streamproof.events.batch import Batch
 from streamproof.events.time import FOREVER
 from streamproof.kernels.base import Context
 from streamproof.kernels.delta import Delta
 from streamproof.plan import nodes
-from streamproof.plan.check import check
+from streamproof.plan.check import Typed, check
+from streamproof.plan.labels import label
 
 
 def trace(job: Job, inputs: Mapping[str, Input], event: str, *, source: str | None = None) -> Trace:
@@ -54,12 +58,25 @@ def trace(job: Job, inputs: Mapping[str, Input], event: str, *, source: str | No
     context = Context(job.settings.registry, limits=job.settings.limits, horizon=job.settings.horizon)
     twins = _Twins(WatchedGraph(typed, context), event)
     followed = {name: event if source in (None, name) else None for name in twins.graph.sources}
-    moments = {name: streams[name].moments(wanted) for name, wanted in followed.items()}
+    advances = _advances(typed)
+    moments = {name: streams[name].moments(wanted, advances.get(name)) for name, wanted in followed.items()}
     for _, moment in in_turn(moments):
         twins.push(moment)
     for name, schema in twins.graph.schemas.items():
         twins.push(Moment(name, Batch.empty(schema, frontier=FOREVER), f"the end of {name}"))
     return twins.told()
+
+
+def _advances(typed: Typed) -> dict[str, Advance]:
+    """What does the work of advance_time for each source that is read under one, and in no other way."""
+    found: dict[str, Advance] = {}
+    ways: dict[str, set[str]] = {}
+    for root in roots_of(typed):
+        name = source_of(root)
+        ways.setdefault(name, set()).add(label(root.node))
+        if isinstance(root.node, nodes.AdvanceTime):
+            found[name] = advance_for(root.node, keep_late=True)
+    return {name: advance for name, advance in found.items() if len(ways[name]) == 1}
 
 
 def _refuse_names(declared: Mapping[str, object], given: Mapping[str, object]) -> None:
