@@ -137,6 +137,9 @@ class Layout:
         for bit, ((kind, cell), column) in enumerate(zip(self.columns, columns, strict=True)):
             if column.null_count:
                 cells[:, -1] |= column.is_null().to_numpy(zero_copy_only=False).astype(np.int64) << bit
+            elif kind.kind in PLAIN:
+                cells[:, cell] = plain_cells(column)
+                continue
             _encode(kind, column, strings, cells, cell)
         return cells
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from streamproof.events.schema import Schema, Type
 from streamproof.kernels.base import Context, State
-from streamproof.kernels.cells import Cells, Ints, Layout
+from streamproof.kernels.cells import PLAIN, Cells, Ints, Layout, plain_cells
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.expressions import Columns, Evaluation, compile_expression, keep
 from streamproof.kernels.interning import Interner
@@ -116,6 +116,12 @@ class Keys:
         """The number of each pair of group and key."""
         return self.known.intern(np.column_stack([group, cells]))
 
+    def number_plain(self, group: Ints, values: Sequence[pa.Array]) -> Ints | None:
+        """The same from the key's columns, where it is one number and nowhere null; else nothing."""
+        if [kind.kind in PLAIN for kind, _ in self.layout.columns] != [True] or values[0].null_count:
+            return None
+        return self.known.intern_plain(group, plain_cells(values[0]))
+
     def group(self, numbers: Ints) -> Ints:
         """The group that a number was given for."""
         return self.known.column(numbers, 0)
@@ -201,7 +207,9 @@ class SideReader:
             values, payload = ([column.filter(chosen) for column in part] for part in (values, payload))
             delta = delta.take(able)
         cells = cells_of(self.layout, payload, len(delta), self.keys.context)
-        key = self.keys.number(delta.group, self._key_cells(cells, values))
+        key = self.keys.number_plain(delta.group, values)
+        if key is None:
+            key = self.keys.number(delta.group, self._key_cells(cells, values))
         return ordered(key, delta.le, delta.re, delta.w, cells, spare=spare), able
 
     def _key_cells(self, cells: Cells, values: list[pa.Array]) -> Cells:

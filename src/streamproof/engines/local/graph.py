@@ -19,6 +19,7 @@ from streamproof.engines.local.seal import SealKernel, is_settled
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context, Kernel, State
+from streamproof.kernels.cancelling import without_cancelling
 from streamproof.kernels.cells import Layout
 from streamproof.kernels.delta import Delta, concat, consolidate
 from streamproof.kernels.groups import EnterGroups, Groups, LeaveGroups
@@ -191,8 +192,11 @@ class Graph:
     def flow(self, roots: Sequence[int], delta: Delta) -> dict[int, Delta]:
         """The changes of all outputs that one change of some steps' input makes.
 
-        The end of time comes alone, after the last rows: what they take back must not be looked for up to there.
+        What cancels within the change was never there. The end of time comes alone, after the last rows: what they
+        take back must not be looked for up to there.
         """
+        if len(delta) and delta.w.min() < 0:
+            delta = without_cancelling(delta, Layout.of(self.steps[roots[0]].typed.schema), self.context.strings)
         if delta.frontier < FOREVER or not len(delta):
             return self._flow(roots, delta)
         last = Delta.empty(self.steps[roots[0]].typed.schema, frontier=FOREVER)
