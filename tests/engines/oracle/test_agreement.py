@@ -155,8 +155,8 @@ def test_both_databases_agree(expr: Expr, rows: list[dict[str, Any]], duckdb: Or
     stream = History.from_rows(SCHEMA, [(n, n + 1, row) for n, row in enumerate(rows)])
     first, second = outcome(duckdb, expr, stream), outcome(postgres, expr, stream)
     if isinstance(first, str) or isinstance(second, str):
-        if isinstance(first, str) and not isinstance(second, str) and has_null_constant(expr):
-            return  # beside a constant null, PostgreSQL evaluates no other argument
+        if not (isinstance(first, str) and isinstance(second, str)) and has_null_constant(expr):
+            return  # beside a constant null, a database need not evaluate the other arguments
         assert first == second
         assert first != "infrastructure"
         return
