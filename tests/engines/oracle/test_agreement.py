@@ -15,7 +15,7 @@ from streamproof.errors import PlanError, StreamproofError
 from streamproof.events.history import History, explain_difference
 from streamproof.events.schema import Schema, Type, parse_type
 from streamproof.plan import nodes
-from streamproof.plan.expr import Call, Case, Cast, Col, Expr, literal
+from streamproof.plan.expr import Call, Case, Cast, Col, Expr, Lit, columns_of, literal, walk
 from streamproof.plan.functions import FUNCTIONS, TIME_PARTS
 from streamproof.plan.typing import Scope, type_of
 from tests.engines.oracle.running import run
@@ -149,14 +149,19 @@ def is_null(found: History | str) -> bool:
     return not isinstance(found, str) and all(row.payload["out"] is None for row in found.to_rows())
 
 
+def folds(expr: Expr) -> bool:
+    """Whether some part of the expression is a call on constants alone."""
+    return any(not isinstance(part, Lit) and not list(columns_of(part)) for part in walk(expr))
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(expr=EXPRESSIONS, rows=ROWS)
 def test_both_databases_agree(expr: Expr, rows: list[dict[str, Any]], duckdb: Oracle, postgres: Oracle) -> None:
     stream = History.from_rows(SCHEMA, [(n, n + 1, row) for n, row in enumerate(rows)])
     first, second = outcome(duckdb, expr, stream), outcome(postgres, expr, stream)
     if isinstance(first, str) or isinstance(second, str):
-        if is_null(first) or is_null(second):
-            return  # beside a constant that is null, a database need not evaluate the other arguments
+        if isinstance(first, str) != isinstance(second, str) and (is_null(first) or is_null(second) or folds(expr)):
+            return  # what a database finds out about constants, it need not evaluate
         assert first == second
         assert first != "infrastructure"
         return
