@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from streamproof.errors import RunError
 from streamproof.events.time import BEGINNING, FOREVER
@@ -51,17 +52,22 @@ class ChopKernel(Stateless):
     def _next_due(self, delta: Delta) -> int:
         latest = int(delta.le.max()) if len(delta) else BEGINNING
         due = max(self.due, self.frontier, latest)
+        if self.frontier > BEGINNING and len(self.endless):
+            self._refuse(self.endless.events().le <= BEGINNING, "give lifetimes a start")  # no horizon helps there
         horizon = self._context.horizon
         if horizon is not None:
             return min(due, horizon)
         if due >= FOREVER and len(self.endless):
-            raise RunError(
-                "chop over an infinite lifetime has no end of pieces",
-                at=lifetime(self._remembered(), 0),
-                fix="give a horizon (--horizon T), or end the lifetimes first",
-                name="unbounded_windows",
-            )
+            every = np.ones(len(self.endless.events().le), np.bool_)
+            self._refuse(every, "give a horizon (--horizon T), or end the lifetimes first")
         return due
+
+    def _refuse(self, endless: npt.NDArray[np.bool_], fix: str) -> None:
+        if endless.any():
+            at = lifetime(self._remembered(), int(endless.argmax()))
+            raise RunError(
+                "chop over an infinite lifetime has no end of pieces", at=at, fix=fix, name="unbounded_windows"
+            )
 
     def _remembered(self) -> Delta:
         events = self.endless.events()

@@ -120,3 +120,43 @@ def test_a_long_stream_needs_no_more_state_than_a_short_one() -> None:
         graph.push("S", Delta.from_batch(Batch.from_rows(schema, rows, frontier=start)))
         sizes.append(graph.live_rows())
     assert max(sizes[10:]) <= 2 * max(sizes[:10])
+
+
+def test_what_comes_and_goes_within_a_push_is_never_seen() -> None:
+    """An error of a row that cancels within one change is no error."""
+    cast = from_document({"op": "select", "in": {"op": "source", "name": "S"}, "exprs": {"x": "cast(k as double)"}})
+    gone = [
+        {"kind": "insert", "id": "a", "le": 1, "re": 9, "payload": {"k": "b"}},
+        {"kind": "retract", "id": "a", "le": 1, "re": 9, "re_new": 4, "payload": {"k": "b"}},
+        {"kind": "retract", "id": "a", "le": 1, "re": 4, "re_new": 1, "payload": {"k": "b"}},
+    ]
+    assert len(on(cast, "local").run({"S": gone}).history) == 0
+    with pytest.raises(StreamproofError, match="'b' is not a float64"):
+        on(cast, "local").run({"S": gone[:1]})
+
+
+def test_rows_that_only_one_side_of_a_multicast_makes_are_never_seen() -> None:
+    source = {"op": "source", "name": "S"}
+    plan = {"op": "select", "in": {"op": "lasj", "left": source, "right": source, "on": "true"},
+            "exprs": {"x": "cast(k as double)"}}  # fmt: skip
+    events = [{"kind": "insert", "id": "a", "le": 0, "re": 1, "payload": {"k": "b"}}]
+    assert len(on(from_document(plan), "local").run({"S": events}).history) == 0
+
+
+@pytest.mark.parametrize("aggregate", [["count"], ["avg", "v"], ["max", "v"], ["median", "v"]])
+@pytest.mark.parametrize("le", [1 - FOREVER, FOREVER - 3])
+def test_a_window_that_leaves_time_is_an_error(aggregate: list[str], le: int) -> None:
+    window = {"type": "tumbling", "size": 9}
+    plan = {"op": "agg", "in": {"op": "source", "name": "S"}, "window": window, "aggs": {"x": aggregate}}
+    events = [{"kind": "insert", "id": "a", "le": le, "re": le + 1, "payload": {"v": 1}}]
+    with pytest.raises(StreamproofError, match="leaves the range") as raised:
+        on(from_document(plan), "local").run({"S": events})
+    assert raised.value.name == "overflow"
+
+
+def test_pieces_of_what_never_began_have_no_first_one_with_a_horizon_either() -> None:
+    plan = from_document({"op": "chop", "in": {"op": "source", "name": "S"}, "period": 2})
+    events = [{"kind": "insert", "id": "a", "le": "-inf", "re": 1, "payload": {}}]
+    with pytest.raises(StreamproofError, match="has no end of pieces") as raised:
+        on(plan, "local", horizon=5).run({"S": events})
+    assert raised.value.name == "unbounded_windows"

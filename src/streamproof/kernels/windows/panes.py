@@ -24,7 +24,7 @@ from streamproof.kernels.windows.accumulators import Accumulators, Values
 from streamproof.kernels.windows.agenda import Agenda
 from streamproof.kernels.windows.changes import check_weights
 from streamproof.kernels.windows.general import General
-from streamproof.kernels.windows.grid import Grid, unbounded
+from streamproof.kernels.windows.grid import Grid, outside_of_time, unbounded
 from streamproof.kernels.windows.inspect import Affected, EventView, Span, WindowView, affected_sums, spans_of
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.ledger import Ledger
@@ -103,6 +103,7 @@ class Panes:
         check_weights(delta.w)
         if len(delta) and self._has_long(delta):
             ageless = delta.le <= BEGINNING
+            self._refuse_early(delta.take(~ageless))
             windows = self.grid.last(delta.re) - self.grid.first(np.where(ageless, 0, delta.le)) + 1
             outside = delta.re >= FOREVER - self.grid.size - self.grid.hop
             long = ageless | outside | (windows > self.context.limits.windows_per_event)
@@ -112,11 +113,18 @@ class Panes:
                 delta = delta.take(~ageless)
         return delta
 
+    def _refuse_early(self, delta: Delta) -> None:
+        """An event whose first window would start before time does."""
+        early = self.grid.start(self.grid.first(delta.le)) <= BEGINNING
+        if early.any():
+            raise outside_of_time(int(delta.le[early][0]), int(delta.re[early][0]))
+
     def _has_long(self, delta: Delta) -> bool:
         """Whether one of the events may have no start, too many windows, or one that leaves the range of time."""
         longest = self.context.limits.windows_per_event * self.grid.hop
-        latest = FOREVER - self.grid.size - self.grid.hop
-        return bool(delta.le.min() <= BEGINNING or (delta.re - delta.le).max() > longest or delta.re.max() >= latest)
+        around = self.grid.size + self.grid.hop
+        late = delta.re.max() >= FOREVER - around
+        return bool(late or delta.le.min() <= BEGINNING + around or (delta.re - delta.le).max() > longest)
 
     def _check_limits(self, step: Step) -> None:
         if not len(self.long):
