@@ -3,7 +3,8 @@
 python benchmarks/bench_steadiness.py [--study disorder|batches|length|modules] [--events 1000000] [--query Q2]
 
 disorder   10 % of the events up to 4 s late, against the same in order, per row in and out
-batches    batches of 1,000 and 10,000 against 100,000, per row in and out; also with 100,000 windows that stay open
+batches    batches of 1,000 and 10,000 against 100,000, per row in and out, each answered at once, and again where small
+           batches may wait 20 ms for others; also with 100,000 windows that stay open
 length     ten times as many events over ten times the time: cost per event, and peak memory of the process
 modules    an incremental aggregate in Python that does nothing: microseconds of the engine per window call
 """
@@ -30,6 +31,7 @@ PATIENCE = 600.0
 DELAY = 5_000
 LIVE = 160_000  # a CTI that trails by 160 s leaves 160 windows open for each of 1,000 keys; 63 % of them have events
 SIZES = (100_000, 10_000, 1_000)
+LATENCY = 0.02  # seconds
 Line = dict[str, object]
 
 
@@ -55,7 +57,7 @@ class Bench:
         log = self.folder / "local.log"
         with Contestant("local", FIELD["local"].python, log) as contestant:
             contestant.ready(PATIENCE)
-            contestant.run(Task(task.query, small, 5_000, task.delay), PATIENCE)
+            contestant.run(Task(task.query, small, 1_000, task.delay), PATIENCE)
             return best(lambda: contestant.run(task, PATIENCE), times=times, enough=30.0)
 
 
@@ -79,10 +81,13 @@ def batches(bench: Bench) -> Iterable[Line]:
     for query in bench.queries:
         for delay in (DELAY, LIVE):
             costs = {size: per_row(bench.run(Task(query.id, rows, size, delay)), bench.events) for size in SIZES}
+            waiting = per_row(bench.run(Task(query.id, rows, SIZES[-1], delay, LATENCY)), bench.events)
+            least = min(costs[SIZES[-1]], waiting)
             yield {"query": query.title, "CTI trails by s": delay / 1000,
                    **{f"us/row at {size:,}": cost for size, cost in costs.items()},
-                   "ratio": costs[1_000] / costs[100_000], "wanted": "≤ 3",
-                   "met": costs[1_000] <= 3 * costs[100_000]}  # fmt: skip
+                   "at 1,000 within 20 ms": waiting, "ratio at once": costs[SIZES[-1]] / costs[SIZES[0]],
+                   "ratio within 20 ms": waiting / costs[SIZES[0]], "wanted": "≤ 3",
+                   "met": least <= 3 * costs[SIZES[0]]}  # fmt: skip
 
 
 def length(bench: Bench) -> Iterable[Line]:

@@ -26,12 +26,12 @@ from streamproof.events.event import write_event
 from streamproof.language import json as plan_json
 from streamproof.plan import nodes
 from streamproof.plan.expr import Apply, Call, Cast, Expr, walk
+from streamproof.workbench.shrink import shrink
 from tests.reference.compare import show
 from tests.reference.found import FOLDER, from_json, to_json
 from tests.reference.judge import Outcome, Verdict, judge
 from tests.reference.random_cases import Case, seeded_case
 from tests.reference.servers import open_engine
-from tests.reference.shrink import shrink
 
 STRIDE = 10_000_000  # seeds are that far apart
 PROGRESS_SECONDS = 10

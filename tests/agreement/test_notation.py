@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 
 from streamproof.language.json import dumps, loads
 from streamproof.plan.check import check
-from tests.reference.extra_modules import all_modules
+from streamproof.workbench.modules import all_modules
 from tests.reference.random_cases import Case, cases
 
 

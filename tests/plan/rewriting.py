@@ -19,8 +19,8 @@ from streamproof.query.column import Ordering
 from streamproof.query.expressions import asc, col, desc
 from streamproof.query.stream import Stream, source
 from streamproof.query.windowed import Windowed
+from streamproof.workbench.modules import all_modules
 from tests.reference.choices import Choices, RandomChoices
-from tests.reference.extra_modules import all_modules
 from tests.reference.random_cases import Case
 from tests.reference.streams import Stream as Events
 

@@ -24,13 +24,14 @@ from streamproof.query import aggregates
 from streamproof.query.aggregates import count, first
 from streamproof.query.expressions import desc
 from streamproof.query.stream import Stream, source
+from streamproof.workbench.modules import all_modules
 from tests.plan.rewriting import MODULES, SCHEMAS, case
 from tests.reference.compare import difference
 from tests.reference.evaluator import TooManyRows, evaluate
-from tests.reference.extra_modules import all_modules
 from tests.reference.judge import expected_outcome, rows_of
 from tests.reference.random_cases import Case
 from tests.reference.random_cases import cases as random_cases
+from tests.reference.streams import folded
 from tests.reference.values import Row
 
 # --- laws -------------------------------------------------------------------------------------------------------------
@@ -40,7 +41,7 @@ def outcome(case: Case, plan: Plan) -> list[Row] | str:
     """What the evaluator says: rows, or the name of an error."""
     typed = check(plan, case.schemas, registry=MODULES)
     try:
-        return evaluate(typed, {name: stream.rows for name, stream in case.streams.items()}, registry=MODULES)
+        return evaluate(typed, {name: folded(stream) for name, stream in case.streams.items()}, registry=MODULES)
     except StreamproofError as error:
         return error.name
 

@@ -1,44 +1,17 @@
-"""Where generators get their choices from: a seeded random number generator, or Hypothesis, which can shrink them.
-
->>> RandomChoices(1).pick("abc") == RandomChoices(1).pick("abc")
-True
-"""
+"""Choices that Hypothesis makes, and can shrink; the others come from a seed."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
+from streamproof.workbench.draw.choices import Choices, RandomChoices
+
+__all__ = ["Choices", "DrawnChoices", "RandomChoices"]
+
 T = TypeVar("T")
-
-
-class Choices(Protocol):
-    """Choices; the first option and the smallest number are the simplest."""
-
-    def integer(self, low: int, high: int) -> int: ...
-
-    def pick(self, options: Sequence[T]) -> T: ...
-
-    def chance(self, percent: int) -> bool: ...
-
-
-class RandomChoices:
-    """Choices from a seed."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def integer(self, low: int, high: int) -> int:
-        return self._random.randint(low, high)
-
-    def pick(self, options: Sequence[T]) -> T:
-        return options[self._random.randrange(len(options))]
-
-    def chance(self, percent: int) -> bool:
-        return self._random.random() * 100 < percent
 
 
 class DrawnChoices:

@@ -15,12 +15,13 @@ from typing import Any
 
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
+from streamproof.plan.driving import Drift, During, Pairing, Transition
 from streamproof.plan.expr import Col, Expr
 from streamproof.plan.library import installed
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Registry
 from streamproof.plan.typing import Scope
-from tests.reference import joins, lifetimes, windowed
+from tests.reference import driven, joins, lifetimes, windowed
 from tests.reference.expressions import Read, meaning
 from tests.reference.values import Payload, Row, payload_identity, widen
 from tests.reference.windows import Bounds
@@ -229,7 +230,24 @@ def _udo(context: Context, node: nodes.Udo, rows: list[Row]) -> list[Row]:
     return windowed.produced(context.plan, node, rows, _payload(context, node.map or ()), context.bounds)
 
 
+# --- event-driven queries ---------------------------------------------------------------------------------------------
+
+
+def _during(context: Context, node: During, left: list[Row], right: list[Row]) -> list[Row]:
+    scope = Scope.one(context.plan.inputs[1].schema, registry=context.registry)
+    args = {name: _over(meaning(agg.arg, scope)) for name, agg in node.aggs if agg.arg is not None}
+    return driven.driven(context.plan, node, left, right, args, context.bounds)
+
+
+def _over(value: Callable[[Read], Any]) -> Callable[[Row], Any]:
+    return lambda row: value(_reader(row))
+
+
 RULES: dict[type[nodes.Node], Rule] = {
+    Transition: lambda context, node, rows: driven.transitions(node, rows, context.one(node.expr)),
+    Drift: lambda context, node, rows: driven.drifts(node, rows, context.one(node.expr)),
+    Pairing: lambda context, node, begins, ends: driven.paired(node, begins, ends),
+    During: _during,
     nodes.Where: _where,
     nodes.Select: _select,
     nodes.Union: _union,

@@ -13,11 +13,12 @@ from streamproof.events.history import History
 from streamproof.events.physical import PhysicalStream, to_batches
 from streamproof.plan.check import Typed, check
 from streamproof.plan.rewrite import rewrite
+from streamproof.workbench.modules import all_modules
 from tests.reference.compare import difference
 from tests.reference.evaluator import TooManyRows, evaluate
-from tests.reference.extra_modules import all_modules
 from tests.reference.random_cases import Case
 from tests.reference.streaming import may_fail_so, streamed_outcome
+from tests.reference.streams import folded
 from tests.reference.values import Row
 
 Outcome = list[Row] | str
@@ -40,7 +41,7 @@ class Verdict:
 
 def expected_outcome(case: Case, typed: Typed) -> Outcome:
     """What the evaluator says."""
-    histories = {name: stream.rows for name, stream in case.streams.items()}
+    histories = {name: folded(stream) for name, stream in case.streams.items()}
     try:
         return evaluate(
             typed, histories, horizon=case.horizon, limits=case.limits, registry=all_modules(), most_rows=MOST_ROWS

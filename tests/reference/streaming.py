@@ -37,8 +37,8 @@ from streamproof.kernels.delta import Delta
 from streamproof.language import json as plan_json
 from streamproof.plan.check import Typed
 from streamproof.plan.nodes import walk
+from streamproof.workbench.modules import all_modules
 from tests.reference.evaluator import TooManyRows, evaluate
-from tests.reference.extra_modules import all_modules
 from tests.reference.random_cases import Case
 from tests.reference.streams import Stream
 from tests.reference.values import Row

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from streamproof.plan import nodes
+from streamproof.workbench.shrink import shrink
 from tests.reference import lifetimes
 from tests.reference.engine import ReferenceEngine
 from tests.reference.evaluator import Rule
 from tests.reference.judge import judge
 from tests.reference.random_cases import Case, seeded_case
-from tests.reference.shrink import shrink
 from tests.reference.values import Row
 
 CASES = 3000

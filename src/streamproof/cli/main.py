@@ -11,11 +11,15 @@ from importlib.metadata import version
 
 import typer
 
+from streamproof.cli.analyze import analyze
 from streamproof.cli.convert import convert
 from streamproof.cli.demo import demo
+from streamproof.cli.disorder import disorder
 from streamproof.cli.explain import explain
 from streamproof.cli.generate import generate
 from streamproof.cli.modules import app as modules
+from streamproof.cli.qos import qos
+from streamproof.cli.replay import replay
 from streamproof.cli.run import run
 from streamproof.cli.screen import note, print_line, show_error
 from streamproof.cli.trace import trace
@@ -32,7 +36,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, run, explain, trace, validate, convert, generate, warm_up):
+for command in (demo, run, explain, trace, validate, convert, generate, analyze, disorder, replay, qos, warm_up):
     app.command()(command)
 app.add_typer(modules, name="modules")
 

@@ -14,11 +14,13 @@ only they are compared whole.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numba import njit
 
 from streamproof.kernels.cells import Layout, Strings
-from streamproof.kernels.delta import Delta, concat, consolidate
+from streamproof.kernels.delta import Delta, consolidate, net_weights
 
 PLUS, MINUS, BOTH = 1, 2, 3
 
@@ -32,8 +34,12 @@ def without_cancelling(delta: Delta, layout: Layout, strings: Strings) -> Delta:
         return delta
     if suspects.all():
         return consolidate(delta, layout, strings)
-    doubtful = consolidate(delta.take(suspects), layout, strings)
-    return concat([delta.take(~suspects), doubtful], frontier=delta.frontier)
+    doubtful = np.flatnonzero(suspects)
+    totals, firsts = net_weights(delta.take(doubtful), layout, strings)
+    w = delta.w.copy()
+    w[doubtful] = 0
+    w[doubtful[firsts]] = totals
+    return replace(delta, w=w).take(w != 0)
 
 
 @njit(cache=True)

@@ -58,7 +58,11 @@ class Delta:
 
     def net(self, is_net: bool = True) -> Delta:
         """The same rows, known to be net: no two are equal but for w, and no w is 0. `replace` forgets it."""
-        return self._copy(self.frontier, is_net)
+        return self if is_net == self.is_net else self._copy(self.frontier, is_net)
+
+    def grouped(self, group: Ints) -> Delta:
+        """The same rows in other groups."""
+        return Delta(group, self.le, self.re, self.w, self.columns, self.frontier)
 
     def _copy(self, frontier: int, is_net: bool) -> Delta:
         same = Delta(self.group, self.le, self.re, self.w, self.columns, frontier)
@@ -103,10 +107,20 @@ def consolidate(delta: Delta, layout: Layout, strings: Strings) -> Delta:
     cells = layout.columns_of(delta.columns, strings)
     if _are_different((delta.group, delta.le, delta.re, *cells)):
         return delta.net()
-    identity = np.column_stack([delta.group, delta.le, delta.re, *cells])
-    totals, firsts = _totals(Interner(identity.shape[1]).intern(identity), delta.w)
+    totals, firsts = _summed(delta, cells)
     kept = totals != 0
     return replace(delta.take(firsts[kept]), w=totals[kept]).net()
+
+
+def net_weights(delta: Delta, layout: Layout, strings: Strings) -> tuple[Ints, Ints]:
+    """Of rows that are equal but for w the sum of their weights, and the first of them."""
+    return _summed(delta, layout.columns_of(delta.columns, strings))
+
+
+def _summed(delta: Delta, cells: Sequence[Ints]) -> tuple[Ints, Ints]:
+    identity = np.column_stack([delta.group, delta.le, delta.re, *cells])
+    found: tuple[Ints, Ints] = _totals(Interner(identity.shape[1]).intern(identity), delta.w)
+    return found
 
 
 def _are_different(columns: tuple[Ints, ...]) -> bool:

@@ -7,7 +7,6 @@ holds any more are handed out again.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +38,8 @@ class Groups:
 
     def number(self, delta: Delta) -> Ints:
         """The group of every row."""
+        if not len(delta):
+            return delta.group
         if self._is_plain and not delta.columns[self.positions[0]].null_count:
             return self.known.intern_plain(delta.group, plain_cells(delta.columns[self.positions[0]]))
         cells = self.layout.encode([delta.columns[n] for n in self.positions], self.context.strings)
@@ -48,7 +49,8 @@ class Groups:
         """The rows in their outer groups, with the key's columns first."""
         key = [self._key(delta.group, number) for number in range(len(self.positions))]
         outer = self.known.column(delta.group, 0)
-        return replace(delta, group=outer, columns=(*key, *delta.columns)).net(delta.is_net)  # keys tell groups apart
+        both = Delta(outer, delta.le, delta.re, delta.w, (*key, *delta.columns), delta.frontier)
+        return both.net(delta.is_net)  # keys tell groups apart
 
     def _key(self, group: Ints, number: int) -> pa.Array:
         """One column of the key of groups."""
@@ -86,7 +88,7 @@ class EnterGroups(Stateless):
         self.groups = groups
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
-        return replace(delta, group=self.groups.number(delta))
+        return delta.grouped(self.groups.number(delta))
 
     def snapshot(self) -> State:
         codes, rows = self.groups.known.export()

@@ -87,7 +87,8 @@ class ToPointKernel(Stateless):
         _node(typed, nodes.ToPoint)
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
-        return replace(delta, re=finite(delta.le + 1, delta))
+        re = finite(delta.le + 1, delta)
+        return Delta(delta.group, delta.le, re, delta.w, delta.columns, delta.frontier)
 
 
 class PointAtEndKernel(Stateless):

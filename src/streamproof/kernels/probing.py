@@ -56,12 +56,13 @@ def _write_pairs(rows, tops, key, low, start, end, before, queries, found):  # t
         if q > 0 and key[q] < key[q - 1]:
             segment = past = 0
         if q == 0 or key[q] != key[q - 1]:
-            segment = past = seek(rows, past, key[q], LEAST)
+            segment = past = seek(rows, segment, key[q], LEAST)
         elif start[q] < start[q - 1]:
             past = segment
         after = max(start[q], before - 1)
         while past < len(rows) and rows[past, KEY] == key[q] and rows[past, RE] <= after:
-            past += 1  # later queries of this key start later: they need not look at these rows again
+            # later queries of this key start later: they need not look at these rows again
+            past += 16 if past & 15 == 0 and by_16[past >> 4] <= after else 1
         at = past if low[q] == LEAST else seek(rows, past, key[q], low[q])
         while at < len(rows) and rows[at, KEY] == key[q] and rows[at, LE] < end[q]:
             if at & 15 == 0 and by_16[at >> 4] <= after:
@@ -77,6 +78,26 @@ def _write_pairs(rows, tops, key, low, start, end, before, queries, found):  # t
                 size += 1
             at += 1
     return size
+
+
+@njit(cache=True)
+def meeting(rows, by_16, by_256, by_4096, start, end, before):  # type: ignore[no-untyped-def]
+    """The positions of the rows of all keys with ``le < end``, ``re > start`` and ``re >= before``."""
+    after = max(start, before - 1)
+    found = np.empty(len(rows), np.int64)
+    size = at = 0
+    while at < len(rows):
+        if at & 15 == 0 and by_16[at >> 4] <= after:
+            if at & 255 == 0 and by_256[at >> 8] <= after:
+                at += 4096 if at & 4095 == 0 and by_4096[at >> 12] <= after else 256
+            else:
+                at += 16
+            continue
+        if rows[at, RE] > after and rows[at, LE] < end and rows[at, W] != 0:
+            found[size] = at
+            size += 1
+        at += 1
+    return found[:size]
 
 
 @njit(cache=True)

@@ -50,14 +50,16 @@ def merged(first: Cells, second: Cells, *, before: int) -> Cells:
     """Two runs as one, without the events that ended before an instant."""
     if not len(first) or not len(second):
         return lasting(second if not len(first) else first, before=before)
+    if compare_all(first, len(first) - 1, second, 0) < 0:  # one follows the other, as in a stream of one key
+        return np.concatenate([lasting(part, before=before, copy=False) for part in (first, second)])
     rows, size = _merged(first, second, before)
     kept: Cells = rows[:size]
     return kept if 2 * size > len(rows) else kept.copy()  # a small rest must not hold on to a large matrix
 
 
-def lasting(rows: Cells, *, before: int) -> Cells:
-    """A copy of a run without the events that ended before an instant."""
-    return where(rows, (rows[:, RE] >= before) & (rows[:, W] != 0), copy=True)
+def lasting(rows: Cells, *, before: int, copy: bool = True) -> Cells:
+    """A run without the events that ended before an instant; a copy, unless that is not needed."""
+    return where(rows, (rows[:, RE] >= before) & (rows[:, W] != 0), copy=copy)
 
 
 def where(rows: Cells, mask: npt.NDArray[np.bool_], *, copy: bool = False) -> Cells:

@@ -144,6 +144,11 @@ class Store:
         query = queries[0] if len(queries) == 1 else np.concatenate([ints(), *queries])
         return Found(query, tuple(parts) or ((self._none(), ints()),))
 
+    def meeting(self, start: int, end: int) -> Events:
+        """The events of all keys with ``le < end`` and ``re > start``, run by run."""
+        parts = [pick(run.rows, probing.meeting(*run, start, end, self._before)) for run in self._runs]
+        return columns_of(parts[0] if len(parts) == 1 else np.concatenate([self._none(), *parts]))
+
     def first_starts(self, key: Ints, start: Ints, end: Ints) -> Ints:
         """For each query the first ``le`` of its key in ``[start, end)``; ``end`` if there is none."""
         best = end.copy()
@@ -201,9 +206,7 @@ class Store:
 
     def events(self) -> Events:
         """The columns of every event."""
-        rows = self.all_rows()
-        key, le, re, w = (np.ascontiguousarray(rows[:, n]) for n in (KEY, LE, RE, W))
-        return Events(key, le, re, w, rows[:, PAYLOAD:])
+        return columns_of(self.all_rows())
 
     def keys(self) -> Ints:
         """The keys of all events, each once."""
@@ -218,3 +221,9 @@ class Store:
     @property
     def nbytes(self) -> int:
         return sum(column.nbytes for run in self._runs for column in run)
+
+
+def columns_of(rows: Cells) -> Events:
+    """The columns of rows."""
+    key, le, re, w = (np.ascontiguousarray(rows[:, n]) for n in (KEY, LE, RE, W))
+    return Events(key, le, re, w, rows[:, PAYLOAD:])

@@ -19,7 +19,8 @@ from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.durations import read_duration, read_span, write_duration, write_span
 from streamproof.plan.expr import Expr, Value
-from streamproof.plan.nodes import NODES, Node, Plan
+from streamproof.plan.driving import NODES
+from streamproof.plan.nodes import Node, Plan
 from streamproof.plan.parse import parse_or_literal
 from streamproof.plan.text import to_text
 from streamproof.plan.windows import WINDOWS, Window
@@ -314,6 +315,18 @@ def _write_schema(schema: Any) -> Data:
     return {name: str(kind) for name, kind in schema}
 
 
+def _read_query(text: Any) -> Any:
+    from streamproof.language.eql.parser import parse_query  # noqa: PLC0415  # only these plans need the grammar
+
+    return parse_query(_read_word(text))
+
+
+def _write_query(query: Any) -> str:
+    from streamproof.language.eql.printer import print_query  # noqa: PLC0415
+
+    return print_query(query)
+
+
 _EXPR: Final = Codec(_read_expr, to_text)
 _SPAN: Final = Codec(read_span, write_span)
 _NAMED: Final = Codec(_read_named, _write_named)
@@ -330,4 +343,7 @@ CODECS: Final[dict[str, Codec]] = {
     "window": Codec(_read_window, _write_window), "aggs": Codec(_read_aggs, _write_aggs),
     "dur": Codec(read_duration, write_duration),
     "schema": Codec(_read_schema, _write_schema), "unit": _WORD,
+    "step": _EXPR, "way": _WORD, "policy": _WORD, "trigger": _WORD, "group": _NAMES, "reach": _SPAN, "hop": _SPAN,
+    "begin": _WORD, "end": _WORD, "latest": Codec(_read_flag, bool), "empty": Codec(_read_flag, bool),
+    "query": Codec(_read_query, _write_query),
 }  # fmt: skip

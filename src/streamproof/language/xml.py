@@ -91,8 +91,8 @@ def _read_child(op: str, data: Data, child: Element, depth: int) -> None:
         _add_named(data, "bind", child, _read_node(_only_child(child), depth + 1))
     elif tag == "by" and op == "topk":
         data["by"].append([_needed(child, "expr"), child.get("direction", "asc")])
-    elif tag == "key":
-        data.setdefault("key", []).append(_needed(child, "name"))
+    elif tag in ("key", "group"):
+        data.setdefault(tag, []).append(_needed(child, "name"))
     elif tag == "window":
         _set(data, "window", {key: _scalar(key, text) for key, text in child.attrib.items()}, op)
     elif tag == "column":
@@ -115,6 +115,8 @@ _REPEATED: Final[dict[str, dict[str, Any]]] = {
     "select": {"exprs": {}},
     "union": {"ins": []},
     "agg": {"aggs": {}},
+    "during": {"aggs": {}},
+    "driven": {"bind": {}},
     "topk": {"by": []},
     "let": {"bind": {}},
     "group_apply": {"key": []},
@@ -197,7 +199,7 @@ def _scalar(key: str, text: str) -> Any:
         return int(text) if re.fullmatch(r"[+-]?\d+", text, re.ASCII) else text
     if key == "dur" and re.fullmatch(r"[+-]?\d+", text, re.ASCII):
         return int(text)
-    return _FLAGS.get(text, text) if key == "final" else text
+    return _FLAGS.get(text, text) if key in ("final", "latest", "empty") else text
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -246,7 +248,7 @@ def _write_repeated(element: Element, key: str, value: Any) -> None:
 
 def _small_elements(key: str, value: Any) -> list[dict[str, str]]:
     """The attributes of each ``<key>``, ``<by>`` or ``<param>``."""
-    if key == "key":
+    if key in ("key", "group"):
         return [{"name": _xml(name)} for name in value]
     if key == "by":
         return [{"expr": _xml(expr), "direction": direction} for expr, direction in value]

@@ -20,7 +20,10 @@ from streamproof.errors import PlanError, StreamproofError, did_you_mean
 from streamproof.events.schema import BOOL, INT64, Schema, Type, check_names
 from streamproof.events.time import Span, duration
 from streamproof.plan import nodes
+from streamproof.plan.driven import typed as driven_rules
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
+from streamproof.plan.driven.lower import lowered
+from streamproof.plan.driving import Drift, Driven, During, Pairing, Transition
 from streamproof.plan.expr import Col, Lit
 from streamproof.plan.functions import common_type
 from streamproof.plan.labels import label
@@ -102,6 +105,8 @@ class _Checker:
                 return self._let(plan, place)
             case nodes.GroupApply():
                 return self._group_apply(plan, place)
+            case Driven():
+                return self._driven(plan, place)
         inputs = tuple(self.visit(child, place.into(step)) for step, child in steps(plan))
         _one_unit(inputs)
         module = self._module(plan)
@@ -154,6 +159,10 @@ class _Checker:
             typed = self.visit(bound, place.into(f"bind.{name}"))
             place = replace(place, bound=(*place.bound, (name, typed)))
         return self.visit(plan.body, place.into("in"))
+
+    def _driven(self, plan: Driven, place: _Place) -> Typed:
+        schemas = {name: self.visit(part, place.into(f"bind.{name}")).schema for name, part in plan.bind}
+        return self.visit(lowered(plan, schemas, self.registry), place)
 
     def _group_apply(self, plan: nodes.GroupApply, place: _Place) -> Typed:
         source = self.visit(plan.input, place.into("in"))
@@ -404,5 +413,9 @@ RULES: Rules[Rule] = Rules(
         nodes.Uda: _uda,
         nodes.Udo: _udo,
         nodes.AdvanceTime: _advance_time,
+        Transition: driven_rules.transition,
+        Drift: driven_rules.drift,
+        Pairing: driven_rules.pairing,
+        During: driven_rules.during,
     },
 )

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from streamproof.events.time import Span
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
+from streamproof.plan.driving import Drift, Driven, During, Pairing, Transition
 from streamproof.plan.expr import Expr
 from streamproof.plan.nodes import Named, Node
 from streamproof.plan.rules import Rules
@@ -117,6 +118,41 @@ def _advance_time(node: nodes.AdvanceTime) -> Iterator[str]:
     yield f"late={node.late}"
 
 
+def _key(node: Transition | Drift | Pairing | During) -> Iterator[str]:
+    if node.key:
+        yield f"key={', '.join(node.key)}"
+
+
+def _transition(node: Transition) -> Iterator[str]:
+    yield to_text(node.expr)
+    yield from _key(node)
+
+
+def _drift(node: Drift) -> Iterator[str]:
+    yield f"{to_text(node.expr)} by {to_text(node.step)}"
+    if node.way != "any":
+        yield node.way
+    yield from _key(node)
+
+
+def _pairing(node: Pairing) -> Iterator[str]:
+    yield node.policy
+    yield from _key(node)
+    if node.max is not None:
+        yield f"max={node.max}"
+
+
+def _during(node: During) -> Iterator[str]:
+    yield node.trigger + (f" every {node.hop}" if node.hop is not None else "")
+    yield from (f"{name}={aggregate_label(agg)}" for name, agg in node.aggs)
+    yield from _key(node)
+    if node.group:
+        yield f"group={', '.join(node.group)}"
+    if node.reach is not None:
+        yield f"reach={node.reach}"
+    yield from (word for word in ("latest", "empty") if getattr(node, word))
+
+
 def _nothing(node: Node) -> Iterator[str]:
     return iter(())
 
@@ -154,5 +190,10 @@ DETAILS: Rules[Details] = Rules(
         nodes.Uda: _uda,
         nodes.Udo: _udo,
         nodes.AdvanceTime: _advance_time,
+        Transition: _transition,
+        Drift: _drift,
+        Pairing: _pairing,
+        During: _during,
+        Driven: lambda node: iter([node.query.stream]),
     },
 )

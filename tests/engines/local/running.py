@@ -14,10 +14,10 @@ from streamproof.events.physical import PhysicalStream
 from streamproof.kernels.base import Emission
 from streamproof.plan import nodes
 from streamproof.plan.nodes import Plan
+from streamproof.workbench.draw.plans import PlanMaker, shape_of
+from streamproof.workbench.modules import all_modules
 from tests.reference.choices import RandomChoices
-from tests.reference.extra_modules import all_modules
-from tests.reference.plans import PlanMaker
-from tests.reference.random_cases import Case, _shape, seeded_case
+from tests.reference.random_cases import Case, seeded_case
 
 Push = tuple[str, PhysicalStream]
 
@@ -72,6 +72,6 @@ def without_errors(start: int, count: int) -> Iterator[tuple[int, Case]]:
 
 def more_plans(case: Case, seed: int, count: int) -> list[Plan]:
     """Other plans over the streams of a case, some of them on top of its own plan."""
-    sources = tuple((nodes.Source(name), _shape(stream)) for name, stream in case.streams.items())
+    sources = tuple((nodes.Source(name), shape_of(stream)) for name, stream in case.streams.items())
     made = [PlanMaker(RandomChoices(seed * 100 + n), sources, case.horizon).plan(1 + n % 3)[0] for n in range(count)]
     return [*made, nodes.Coalesce(case.plan), nodes.Union((case.plan, case.plan))]

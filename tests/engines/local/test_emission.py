@@ -12,8 +12,8 @@ from streamproof.events.history import History
 from streamproof.kernels.base import Emission
 from streamproof.language.notation import from_document
 from streamproof.plan.check import check
+from streamproof.workbench.modules import all_modules
 from tests.engines.local.running import settings_of
-from tests.reference.extra_modules import all_modules
 from tests.reference.random_cases import Case, seeded_case
 from tests.reference.streaming import broken_promise, split_inputs
 

@@ -24,7 +24,7 @@ from streamproof.kernels.delta import Delta
 from streamproof.language.notation import from_document
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, check
-from tests.reference.extra_modules import all_modules
+from streamproof.workbench.modules import all_modules
 from tests.reference.judge import judge
 from tests.reference.random_cases import Case, seeded_case
 

@@ -16,8 +16,8 @@ from streamproof.events.notation import write_value
 from streamproof.events.physical import PhysicalStream
 from streamproof.language.notation import from_document
 from streamproof.plan.check import check
+from streamproof.workbench.modules import all_modules
 from tests.reference.evaluator import TooManyRows, evaluate
-from tests.reference.extra_modules import all_modules
 from tests.reference.random_cases import Case, seeded_case
 from tests.reference.streams import fold
 

@@ -24,11 +24,11 @@ from streamproof.plan.expr import Col
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Registry
 from streamproof.plan.windows import Hopping, Snapshot, Tumbling, Window
+from streamproof.workbench.draw.columns import Column, Shape
+from streamproof.workbench.draw.windowed import WindowMaker
+from streamproof.workbench.modules import all_modules
 from tests.reference.choices import Choices
-from tests.reference.columns import Column, Shape
 from tests.reference.evaluator import evaluate
-from tests.reference.extra_modules import all_modules
-from tests.reference.random_windows import WindowMaker
 from tests.reference.streams import TYPES, UNITS, Stream, random_schema, random_stream
 from tests.reference.values import Row, identity
 

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from streamproof.engines.spark.stream.failures import error_from
 from streamproof.engines.spark.stream.query import hosted
+from streamproof.engines.spark.stream.running import state_store
 from streamproof.engines.spark.stream.ship import Shipment
 from streamproof.engines.spark.stream.wire import PACKED, PACKED_DDL, answer_schema, from_blobs
 from streamproof.events.history import History
@@ -38,7 +39,8 @@ def run_together(
 
     packed = hosted(frame, Shipment.of([subject.stage for subject in numbered]), keep=keep)
     writer = packed.writeStream.outputMode("append").foreachBatch(take).trigger(availableNow=True)
-    query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
+    with state_store(spark):
+        query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
     try:
         query.awaitTermination()
     except Exception as error:

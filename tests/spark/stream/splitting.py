@@ -32,6 +32,7 @@ class Subject:
     buckets: int = 1
     emit: Emit = "rows"
     query: int = 0
+    journal: int = 32
 
     @property
     def splitting(self) -> dict[str, tuple[str, ...]] | None:
@@ -46,7 +47,15 @@ class Subject:
         settings = self.settings
         advanced = advanced_sources(self.typed)
         doors = tuple(self._door(n, name, is_advanced=name in advanced) for n, name in enumerate(self.streams))
-        return Stage(self.typed, doors, settings.registry, settings.limits, horizon=settings.horizon, emit=self.emit)
+        return Stage(
+            self.typed,
+            doors,
+            settings.registry,
+            settings.limits,
+            horizon=settings.horizon,
+            emit=self.emit,
+            journal=self.journal,
+        )
 
     def _door(self, number: int, name: str, *, is_advanced: bool) -> Door:
         schema = self.streams[name].schema

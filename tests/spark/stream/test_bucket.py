@@ -10,7 +10,7 @@ import pytest
 
 from streamproof.engines.base import Settings
 from streamproof.engines.local import LocalEngine
-from streamproof.engines.spark.stream.bucket import Bucket, bucket_from
+from streamproof.engines.spark.stream.bucket import Bucket, bucket_from, cut, joined
 from streamproof.engines.spark.stream.ship import Shipment
 from streamproof.engines.spark.stream.wire import answer_schema, from_blobs
 from streamproof.errors import InputError, StreamproofError
@@ -22,7 +22,7 @@ from streamproof.events.schema import Schema
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, check
-from tests.reference.extra_modules import all_modules
+from streamproof.workbench.modules import all_modules
 from tests.reference.random_cases import seeded_case
 from tests.spark.stream.splitting import Subject, micro_batches, parts_by_bucket
 
@@ -34,7 +34,9 @@ def random_subject(seed: int) -> Subject:
     plan = nodes.transform(case.plan, lambda n: n.input if isinstance(n, nodes.AdvanceTime) else n)  # it drops things
     typed = check(plan, case.schemas, registry=all_modules())
     emit = choices.choice(["rows", "events"])
-    return Subject(typed, streams, settings, buckets=choices.randint(1, 8), emit=emit)
+    return Subject(
+        typed, streams, settings, buckets=choices.randint(1, 8), emit=emit, journal=choices.choice([0, 1, 32])
+    )
 
 
 def expected(subject: Subject) -> History | str:
@@ -51,7 +53,7 @@ def run_in_buckets(subject: Subject, *, batches: int, seed: int, forget: bool) -
     """What the buckets' answers add up to; with ``forget`` each starts every micro-batch from its saved state."""
     stage = subject.stage
     buckets: dict[int, Bucket] = {}
-    saved: dict[int, list[bytes]] = {}
+    saved: dict[int, bytes] = {}
     blobs: list[bytes] = []
     for table in micro_batches(subject, batches, seed):
         for number, parts in parts_by_bucket(table).items():
@@ -131,7 +133,7 @@ def test_a_query_survives_the_way_to_a_worker() -> None:
 
 def test_a_state_of_another_version_is_refused() -> None:
     bucket = Bucket(random_subject(3).stage, 0)
-    parts = bucket.save()
-    parts[0] = parts[0].replace(b'"version": 1', b'"version": 99')
+    head, *rest = cut(bucket.save())
+    head = head.replace(b'"version": 1', b'"version": 99')
     with pytest.raises(InputError, match="has version 99, this program reads 1"):
-        bucket.restore(parts)
+        bucket.restore(joined([head, *rest]))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol, TypeVar, get_args
 
 from streamproof.engines.base import Settings
+from streamproof.engines.local.gathering import gathered
 from streamproof.engines.local.graph import Graph
 from streamproof.engines.local.processor import Processor, context_of
 from streamproof.engines.local.rules import KERNELS
@@ -22,10 +23,14 @@ class LocalEngine:
 
     name = "local"
 
-    def __init__(self, *, emission: Emission = "speculative") -> None:
+    def __init__(self, *, emission: Emission = "speculative", latency: float = 0.0) -> None:
+        """``latency``: so many seconds small batches may wait for others, to be run together; see `gathering`."""
         if emission not in get_args(Emission):
             raise PlanError(f'unknown emission "{emission}"', fix="use speculative, eager or final")
+        if latency < 0:
+            raise PlanError(f"a latency of {latency} seconds", fix="use 0 or more")
         self.emission: Emission = emission
+        self.latency = latency
 
     @staticmethod
     def supports() -> dict[str, bool | str]:
@@ -40,7 +45,8 @@ class LocalEngine:
         """The output over batches, which have no order of arrival: advance_time finds nothing late in them."""
         graph = Graph(plan, context_of(settings, self.emission))
         read = {name: inputs[name] for name in graph.sources}  # a stream that nobody reads is left alone
-        for name, batch in in_turn(read):
+        batches = in_turn(read)
+        for name, batch in gathered(batches, latency=self.latency) if self.latency else batches:
             yield graph.push(name, Delta.from_batch(batch)).to_batch(plan.schema)
         for name, schema in graph.schemas.items():  # at their end, all inputs are complete
             yield graph.push(name, Delta.empty(schema, frontier=FOREVER)).to_batch(plan.schema)

@@ -43,6 +43,14 @@ class Step:
     source: str | None = None  # the source that feeds it from outside
     rows_in: int = 0
     rows_out: int = 0
+    _layout: Layout | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """The cells of its output; asked for only where rows are compared, for very wide rows have none."""
+        if self._layout is None:
+            self._layout = Layout.of(self.typed.schema)
+        return self._layout
 
 
 class Made(NamedTuple):
@@ -187,7 +195,7 @@ class Graph:
     def push(self, source: str, delta: Delta) -> Delta:
         """The change of the plan's output that a change of one source makes, without anything that cancels."""
         found = self.flow([self.sources[source]], delta)
-        return found.get(self._output, Delta.empty(self.steps[self._output].typed.schema))
+        return found[self._output] if self._output in found else Delta.empty(self.steps[self._output].typed.schema)
 
     def flow(self, roots: Sequence[int], delta: Delta) -> dict[int, Delta]:
         """The changes of all outputs that one change of some steps' input makes.
@@ -196,7 +204,7 @@ class Graph:
         take back must not be looked for up to there.
         """
         if len(delta) and delta.w.min() < 0:
-            delta = without_cancelling(delta, Layout.of(self.steps[roots[0]].typed.schema), self.context.strings)
+            delta = without_cancelling(delta, self.steps[roots[0]].layout, self.context.strings)
         if delta.frontier < FOREVER or not len(delta):
             return self._flow(roots, delta)
         last = Delta.empty(self.steps[roots[0]].typed.schema, frontier=FOREVER)
@@ -214,7 +222,7 @@ class Graph:
             for reader, port in step.readers:
                 waiting[reader].append((port, output))
             if number in self.outputs:
-                result[number] = consolidate(output, Layout.of(step.typed.schema), self.context.strings)
+                result[number] = consolidate(output, step.layout, self.context.strings)
         self._collect()
         return result
 
@@ -224,9 +232,10 @@ class Graph:
         Where one push changes several of its inputs, rows that only the first of them seems to make must not be seen.
         """
         parts = [step.kernel.on_batch(port, part) for port, part in changes]
-        output = concat(parts, frontier=max(part.frontier for part in parts))
+        output = parts[0]
         if len(parts) > 1:
-            output = consolidate(output, Layout.of(step.typed.schema), self.context.strings)
+            output = concat(parts, frontier=max(part.frontier for part in parts))
+            output = consolidate(output, step.layout, self.context.strings)
         step.rows_in += sum(len(part) for _, part in changes)
         step.rows_out += len(output)
         return output
@@ -240,7 +249,7 @@ class Graph:
                 result[number] = parts[0]
                 continue
             both = concat(parts, frontier=max(part.frontier for part in parts))
-            result[number] = consolidate(both, Layout.of(self.steps[number].typed.schema), self.context.strings)
+            result[number] = consolidate(both, self.steps[number].layout, self.context.strings)
         return result
 
     def _collect(self) -> None:

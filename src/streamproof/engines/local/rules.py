@@ -12,6 +12,9 @@ from streamproof.kernels.clip import ClipKernel
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.join import JoinKernel
 from streamproof.kernels.lasting import CoalesceKernel, DistinctKernel, StitchKernel
+from streamproof.kernels.lasting_events.firing import DriftKernel, TransitionKernel
+from streamproof.kernels.lasting_events.kernel import DuringKernel
+from streamproof.kernels.lasting_events.pairing import PairingKernel
 from streamproof.kernels.lifetime import EndDependentDurationKernel
 from streamproof.kernels.linear import (
     AlterDurationKernel,
@@ -28,6 +31,7 @@ from streamproof.kernels.union import UnionKernel
 from streamproof.kernels.windows.kernel import WindowKernel
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
+from streamproof.plan.driving import Drift, During, Pairing, Transition
 from streamproof.plan.expr import Col, columns_of
 from streamproof.plan.rules import Rules
 
@@ -79,5 +83,9 @@ KERNELS: Rules[MakeKernel] = Rules(
         nodes.TopK: WindowKernel,
         nodes.Uda: WindowKernel,
         nodes.Udo: WindowKernel,
+        Transition: TransitionKernel,
+        Drift: DriftKernel,
+        Pairing: PairingKernel,
+        During: DuringKernel,
     },
 )

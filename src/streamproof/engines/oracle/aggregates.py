@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -40,10 +41,16 @@ class _Column:
 
 def aggregation(compiler: Compiler, typed: Typed, node: nodes.Aggregation, source: Relation) -> Relation:
     found = members(compiler, source, node.window)
-    table, args = values(compiler, found.table, found.env(), [agg.arg or TRUE for _, agg in node.aggs])
+    query = over_members(compiler, found, [agg for _, agg in node.aggs], [kind for _, kind in typed.schema])
+    return stamped(compiler, typed, node.output, f"({query}) AS groups")
+
+
+def over_members(compiler: Compiler, found: Relation, aggs: Sequence[Aggregate], kinds: Sequence[Type]) -> str:
+    """A query for the aggregates of each g, wle, wre: these, and the results as c0, c1, …"""
+    table, args = values(compiler, found.table, found.env(), [agg.arg or TRUE for agg in aggs])
     columns = [
         _Column(n, agg, _ready(compiler, agg, arg), kind)
-        for n, ((_, agg), arg, (_, kind)) in enumerate(zip(node.aggs, args, typed.schema, strict=True))
+        for n, (agg, arg, kind) in enumerate(zip(aggs, args, kinds, strict=True))
     ]
     native = [f"{_native(compiler, found, column)} AS c{column.place}" for column in columns if not column.exact]
     groups = compiler.create("groups", f"SELECT {listed('g, wle, wre', native)} FROM {table} GROUP BY g, wle, wre")
@@ -53,7 +60,7 @@ def aggregation(compiler: Compiler, typed: Typed, node: nodes.Aggregation, sourc
         sums = _sums(compiler, table, summed)
         more = listed(f"s.c{column.place}" for column in summed)
         query = f"SELECT w.*, {more} FROM {groups} w JOIN {sums} s ON s.g = w.g AND s.wle = w.wle"
-    return stamped(compiler, typed, node.output, f"({query}) AS groups")
+    return query
 
 
 def _ready(compiler: Compiler, agg: Aggregate, arg: Sql) -> Sql:

@@ -85,15 +85,26 @@ def active() -> SparkSession | None:
 @contextmanager
 def meaning(spark: SparkSession) -> Iterator[None]:
     """While plans are built, the settings that decide what an expression means; Spark fixes them then and there."""
-    before = {name: spark.conf.get(name) for name in MEANING}
-    changed = {name: value for name, value in MEANING.items() if before[name] != value}
-    for name, value in changed.items():
-        spark.conf.set(name, value)
+    with settings(spark, MEANING):
+        yield
+
+
+@contextmanager
+def settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """For a while, other settings of a session."""
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    changed = [name for name, value in wanted.items() if before[name] != value]
+    for name in changed:
+        spark.conf.set(name, wanted[name])
     try:
         yield
     finally:
         for name in changed:
-            spark.conf.set(name, before[name] or "")
+            was = before[name]
+            if was is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, was)
 
 
 def _start(asked: Mapping[str, str], log_level: str) -> SparkSession:

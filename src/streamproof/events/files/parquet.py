@@ -30,7 +30,7 @@ class ParquetFile:
 
     def _open(self) -> pq.ParquetFile:
         try:
-            return pq.ParquetFile(self._path)
+            return pq.ParquetFile(self._path, pre_buffer=False)  # or it keeps what it has read until the end
         except pa.ArrowInvalid as error:
             raise InputError(f"not a Parquet file: {error}", at=str(self._path), fix="check its format") from None
 

@@ -6,7 +6,7 @@ null, the numbers of NaN, +∞ and −∞, and the limbs of the exact sum. Rows 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -87,7 +87,7 @@ class Accumulators:
         """The arguments of a batch; the layout is made to fit them first, so hold `spec` from before to convert."""
         cells = np.empty((self._cells, len(delta)), np.int64)
         nulls = np.zeros(0, np.int64)
-        before = [replace(argument) for argument in self._arguments]
+        before = [(argument.scale, argument.has_nulls, argument.has_special) for argument in self._arguments]
         arrays = self._kept.arrays(delta)
         if any(array.null_count for array in arrays):
             nulls = np.zeros(len(delta), np.int64)
@@ -100,7 +100,7 @@ class Accumulators:
             if argument.kind == FLOAT and len(delta):
                 argument.scale = argument.scale.joined(Scale.of(cells[at]))
                 argument.has_special = argument.has_special or bool(exact.any_special(cells[at]))
-        if before != self._arguments:
+        if before != [(argument.scale, argument.has_nulls, argument.has_special) for argument in self._arguments]:
             self._lay_out()
         return Values(cells, nulls)
 

@@ -38,8 +38,12 @@ class Events(NamedTuple):
 
     def settled(self) -> Events:
         """The same sum in the order of group, le, payload and re; equal events are one row, none cancels another."""
-        rows = ordered(*self)
-        group, le, re, w = (np.ascontiguousarray(rows[:, n]) for n in (KEY, LE, RE, W))
+        return Events.of(ordered(*self))
+
+    @staticmethod
+    def of(rows: Cells) -> Events:
+        """The columns of the rows of a run; copies, because a store changes weights in its rows."""
+        group, le, re, w = (rows[:, n].copy() for n in (KEY, LE, RE, W))
         return Events(group, le, re, w, rows[:, PAYLOAD:])
 
 

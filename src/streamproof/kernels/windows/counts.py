@@ -11,6 +11,7 @@ from streamproof.events.time import FOREVER
 from streamproof.kernels.base import State
 from streamproof.kernels.cells import Ints
 from streamproof.kernels.store import Events as Stored
+from streamproof.kernels.store import Store
 from streamproof.kernels.windows.boundaries import Boundaries
 from streamproof.kernels.windows.changes import Events, Spans
 from streamproof.kernels.windows.frames import least_held
@@ -63,7 +64,7 @@ class Counts:
         at, last = at[whole], last[whole]
         return Windows(points.group[at], points.time[at], points.time[last] + 1)
 
-    def newly_due(self, step: Step, stored: Stored) -> Windows:
+    def newly_due(self, step: Step, store: Store) -> Windows:
         times = self.points.time if self._lively.by_start else self.points.time + 1
         reached = np.flatnonzero((times > step.due_before) & (times <= step.due))
         places = reached if self._lively.by_start else reached - self.n + 1

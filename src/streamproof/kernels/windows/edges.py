@@ -49,6 +49,7 @@ class Edges:
         self._passed = BEGINNING  # the frontier before the batch: what is not walked yet must not be cut by a later one
         self.seen = BEGINNING  # the latest start
         self.sealed = BEGINNING  # the output's frontier
+        self._nothing = Outputs(1)  # no output is kept
 
     def _forget(self) -> None:
         """No boundary at all."""
@@ -80,7 +81,7 @@ class Edges:
         if self.frontier >= FOREVER:
             self._forget()
         self.ahead.settle(self.sums.spec)
-        self.sealed = max(self.sealed, self.lively.sealed(self.frontier, self._opened(), Outputs(1)))
+        self.sealed = max(self.sealed, self.lively.sealed(self.frontier, self._opened(), self._nothing))
         return emitted.at(self.sealed)
 
     def _advance(self, delta: Delta) -> Step:

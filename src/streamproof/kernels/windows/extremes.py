@@ -65,6 +65,7 @@ class Extremes:
         self.frontier = BEGINNING
         self.seen = BEGINNING  # the latest start
         self.sealed = BEGINNING  # the output's frontier
+        self._nothing = Outputs(1)  # no output is kept
 
     def _forget(self) -> None:
         """No event at all."""
@@ -96,7 +97,7 @@ class Extremes:
         if self.frontier >= FOREVER:
             self._forget()
         self.store.drop(self.frontier)
-        self.sealed = max(self.sealed, self.lively.sealed(self.frontier, self._opened(), Outputs(1)))
+        self.sealed = max(self.sealed, self.lively.sealed(self.frontier, self._opened(), self._nothing))
         return emitted.at(self.sealed)
 
     def _advance(self, delta: Delta) -> Step:

@@ -10,6 +10,7 @@ from streamproof.events.time import FOREVER
 from streamproof.kernels.base import State
 from streamproof.kernels.cells import Ints
 from streamproof.kernels.store import Events as Stored
+from streamproof.kernels.store import Store
 from streamproof.kernels.windows.changes import Events, Spans
 from streamproof.kernels.windows.liveliness import Step
 from streamproof.kernels.windows.outputs import Outputs
@@ -31,7 +32,7 @@ class Frames(Protocol):
         """The due windows that changes in these spans may touch."""
         ...
 
-    def newly_due(self, step: Step, stored: Stored) -> Windows:
+    def newly_due(self, step: Step, store: Store) -> Windows:
         """The windows that time made due."""
         ...
 

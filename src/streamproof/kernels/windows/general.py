@@ -7,9 +7,9 @@ import numpy as np
 from streamproof.errors import RunError
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
 from streamproof.kernels.base import Context, State
-from streamproof.kernels.cells import Ints
+from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.delta import Delta
-from streamproof.kernels.runs import LE, PAYLOAD, W
+from streamproof.kernels.runs import LE, PAYLOAD, W, ordered
 from streamproof.kernels.store import Events as Stored
 from streamproof.kernels.store import Found, Store
 from streamproof.kernels.windows import inspect
@@ -48,11 +48,11 @@ class General:
 
     def on_batch(self, delta: Delta) -> Delta:
         step = self._advance(delta)
-        events = self.frames.placed(self.read(delta)).settled()
-        events = self._without_ageless(events, step.frontier)
+        settled = self._without_ageless(ordered(*self.frames.placed(self.read(delta))), step.frontier)
+        events = Events.of(settled)
         if not len(events.w) and step.frontier == step.frontier_before and step.due == step.due_before:
             return Delta.empty(self.typed.schema, frontier=self.sealed)
-        self.store.add(*events)
+        self.store.put(settled)
         self.frames.apply(events)
         group, rows = self._update(events, step)
         if step.frontier > step.frontier_before or self.lively.emission == "final":
@@ -75,24 +75,27 @@ class General:
         check_weights(delta.w)
         return Events(delta.group, delta.le, delta.re, delta.w, self.evaluator.kept.encode(delta))
 
-    def _without_ageless(self, events: Events, frontier: int) -> Events:
+    def _without_ageless(self, rows: Cells, frontier: int) -> Cells:
         """On a grid, events without a start are kept aside: they may be taken back until a frontier seals them."""
         if not isinstance(self.frames, Grid):
-            return events
-        ageless = events.le <= BEGINNING
+            return rows
+        ageless = rows[:, LE] <= BEGINNING
         if ageless.any():
-            self.ageless.add(*events.take(ageless))
-            events = events.take(~ageless)
+            self.ageless.put(rows[ageless])
+            rows = rows[~ageless]
         if frontier > BEGINNING and len(self.ageless):
             raise unbounded(BEGINNING, int(self.ageless.events().re[0]))
-        return events
+        return rows
 
     def _update(self, events: Events, step: Step) -> tuple[Ints, Rows]:
         """New results for the windows that changed or became due; what that changes in the output."""
-        stored = self.store.events()
-        if step.frontier >= FOREVER and isinstance(self.frames, Grid):
-            self.frames.refuse_endless(stored)
-        windows, gone = self.touched(Spans.of(events, self.lively.watch), step, stored)
+        spans = Spans.of(events, self.lively.watch)
+        if isinstance(self.frames, Grid):
+            if spans.moved.any():  # they do not tell in how many windows an event is
+                self.frames.refuse_many(Stored(*events.take(events.w > 0)), step)
+            if step.frontier >= FOREVER:
+                self.frames.refuse_endless(self.store.events())
+        windows, gone = self.touched(spans, step)
         members = self.members(windows, self.store)
         memory = self.outputs.recall(members.windows) if self.evaluator.stateful else None
         change = None if memory is None else self._change(members.windows, memory.known, events)
@@ -103,7 +106,7 @@ class General:
         self.outputs.add(members.windows, self.evaluator.holds(members), rows, memory)
         return difference(old_windows.group, old, members.windows.group, rows)
 
-    def touched(self, spans: Spans, step: Step, stored: Stored) -> tuple[Windows, Bools]:
+    def touched(self, spans: Spans, step: Step) -> tuple[Windows, Bools]:
         """The windows to compute anew, and the outputs that they replace."""
         near = self.frames.near(spans, step.due)
         # a closed window that has no output is final, or never had members
@@ -113,7 +116,7 @@ class General:
         near = near.take(stale)
         if step.due == step.due_before:
             return near, gone
-        due = self.frames.newly_due(step, stored)
+        due = self.frames.newly_due(step, self.store)
         joined = [np.concatenate(pair) for pair in zip(near, due, strict=True)]
         return unique_windows(*joined), gone
 
@@ -174,11 +177,20 @@ class General:
         if frontier >= FOREVER:
             self.store = Store(self.store.width)
             self.frames = frames_of(self.typed, self.lively, self.context)
-        else:
-            needed = self.frames.forget(frontier, self.outputs, self.store.events())
-            if not needed.all():
-                self.store.replace(self.store.all_rows()[needed])
+        elif not isinstance(self.frames, Grid) or self.store.wants_tidying():
+            self._forget_events()
         return windows.group[rows.window], rows
+
+    def _forget_events(self) -> None:
+        """Forget the events that only final windows needed."""
+        needed = self.frames.forget(self.frontier, self.outputs, self.store.events())
+        if not needed.all():
+            self.store.replace(self.store.all_rows()[needed])
+
+    def _catch_up(self) -> None:
+        """Forget what was left for later: on a grid nothing depends on when events are forgotten."""
+        if isinstance(self.frames, Grid) and BEGINNING < self.frontier < FOREVER:
+            self._forget_events()
 
     def _sealed(self) -> int:
         opened = self.frames.opened(self.frontier)
@@ -191,9 +203,11 @@ class General:
     # --- looking inside -----------------------------------------------------------------------------------------------
 
     def windows(self) -> tuple[inspect.WindowView, ...]:
+        self._catch_up()
         return inspect.windows_of(self)
 
     def events(self) -> tuple[inspect.EventView, ...]:
+        self._catch_up()
         return inspect.events_of(self)
 
     def affected(self, change: Delta) -> inspect.Affected:
@@ -205,6 +219,7 @@ class General:
     # --- state --------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> State:
+        self._catch_up()
         state: State = {"frontier": self.frontier, "seen": self.seen, "sealed": self.sealed}
         state["events"], state["ageless"] = self.store.all_rows().copy(), self.ageless.all_rows().copy()
         for prefix, part in (("output", self.outputs.snapshot()), ("frame", self.frames.snapshot())):
@@ -221,15 +236,18 @@ class General:
         self.frames.restore(_part(state, "frame"))
 
     def live_strings(self) -> Ints:
+        self._catch_up()
         kept = self.evaluator.kept.layout
         first = PAYLOAD + (2 if self._timed else 0)
         parts = [kept.string_codes(store.all_rows()[:, first:]) for store in (self.store, self.ageless)]
         return np.unique(np.concatenate([*parts, self.evaluator.layout.string_codes(self.outputs.rows.cells)]))
 
     def live_groups(self) -> Ints:
+        self._catch_up()
         return np.unique(np.concatenate([self.store.keys(), self.ageless.keys(), self.outputs.windows.group]))
 
     def live_rows(self) -> int:
+        self._catch_up()
         return len(self.store) + len(self.ageless) + len(self.outputs)
 
 

@@ -6,17 +6,19 @@ Which windows an event falls into is arithmetic. Only due windows are ever liste
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from streamproof.errors import PlanError, RunError
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
 from streamproof.kernels.base import Context, State
 from streamproof.kernels.cells import Ints
 from streamproof.kernels.store import Events as Stored
+from streamproof.kernels.store import Store
 from streamproof.kernels.windows.changes import Events, Spans
 from streamproof.kernels.windows.frames import least_held
 from streamproof.kernels.windows.liveliness import Liveliness, Step
 from streamproof.kernels.windows.outputs import Outputs
-from streamproof.kernels.windows.segments import Bools, Windows, spread, unique_windows
+from streamproof.kernels.windows.segments import Bools, Windows, once, unique_windows
 from streamproof.plan.limits import too_many_windows
 from streamproof.plan.windows import Hopping, Tumbling
 
@@ -68,10 +70,13 @@ class Grid:
         last = np.minimum(self.last(spans.hi), self.last_due(due))
         return self._listed(spans.group, first, last, spans.lo, spans.hi)
 
-    def newly_due(self, step: Step, stored: Stored) -> Windows:
+    def newly_due(self, step: Step, store: Store) -> Windows:
+        first_due, last_due = self.last_due(step.due_before) + 1, self.last_due(step.due)
+        begin, end = self.offset + first_due * self.hop, self.offset + last_due * self.hop + self.size
+        stored = store.meeting(begin, end) if first_due <= last_due else store.meeting(FOREVER, BEGINNING)
         self.refuse_many(stored, step)
-        first = np.maximum(self.first(stored.le), self.last_due(step.due_before) + 1)
-        last = np.minimum(self.last(stored.re), self.last_due(step.due))
+        first = np.maximum(self.first(stored.le), first_due)
+        last = np.minimum(self.last(stored.re), last_due)
         return self._listed(stored.key, first, last, stored.le, stored.re)
 
     def refuse_many(self, stored: Stored, step: Step) -> None:
@@ -89,9 +94,8 @@ class Grid:
             raise too_many_windows(most, limit, at=f"[{show_tick(int(le[at]))}, {show_tick(int(re[at]))})")
 
     def _listed(self, group: Ints, first: Ints, last: Ints, le: Ints, re: Ints) -> Windows:
-        count = np.maximum(last - first + 1, 0)
-        self._refuse(count, le, re)
-        source, k = spread(first, count)
+        self._refuse(last - first + 1, le, re)
+        source, k = _runs_of(group, first, last)
         start = self.start(k)
         outside = (start <= BEGINNING) | (start + self.size >= FOREVER)
         if outside.any():
@@ -106,7 +110,7 @@ class Grid:
         return np.ones(len(near.le), np.bool_), gone
 
     def forget(self, frontier: int, outputs: Outputs, stored: Stored) -> Bools:
-        groups = np.unique(stored.key)
+        groups = once(stored.key)
         held = least_held(outputs, self._lively.is_closed(outputs.windows.re, frontier), groups)
         ends = self.start(self.last(stored.re)) + self.size  # of the last window each event falls into
         return (stored.re >= frontier) | (ends > frontier) | (stored.re > held[np.searchsorted(groups, stored.key)])
@@ -156,3 +160,26 @@ def unbounded(le: int, re: int) -> RunError:
         fix="give a horizon (--horizon T), or end the lifetimes first" if re >= FOREVER else "give lifetimes a start",
         name="unbounded_windows",
     )
+
+
+@njit(cache=True)
+def _runs_of(group, first, last):  # type: ignore[no-untyped-def]
+    """For ranges of windows: the row of each window, and its number. Of rows in order, each window comes once."""
+    size = 0
+    for written in range(2):
+        if written:
+            source, number = np.empty(size, np.int64), np.empty(size, np.int64)
+        size = 0
+        reached = 0  # up to where the windows of this group are listed, as long as its rows come in order
+        for row in range(len(group)):
+            low = first[row]
+            if row and group[row] == group[row - 1] and first[row] >= first[row - 1]:
+                low = max(low, reached + 1)
+                reached = max(reached, last[row])
+            else:
+                reached = last[row]
+            for k in range(low, last[row] + 1):
+                if written:
+                    source[size], number[size] = row, k
+                size += 1
+    return source, number

@@ -59,6 +59,7 @@ class Panes:
         self.frontier = BEGINNING
         self.seen = BEGINNING  # the latest start
         self.sealed = BEGINNING  # the output's frontier
+        self._nothing = Outputs(self.layout.width)  # no output is kept
 
     @staticmethod
     def can(typed: Typed, context: Context) -> bool:
@@ -85,9 +86,8 @@ class Panes:
         starts, moves = self._changes(delta)
         emitted = self._emit(starts, moves, step)
         self._forget(step.frontier)
-        nothing = Outputs(self.layout.width)
         opened = self.grid.opened(self.frontier)
-        self.sealed = max(self.sealed, self.lively.sealed(self.frontier, opened, nothing))
+        self.sealed = max(self.sealed, self.lively.sealed(self.frontier, opened, self._nothing))
         return emitted.at(self.sealed).net()  # windows of a group differ, and so do results that replace others
 
     def _advance(self, delta: Delta) -> Step:

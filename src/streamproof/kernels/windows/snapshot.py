@@ -12,6 +12,7 @@ from streamproof.events.time import FOREVER
 from streamproof.kernels.base import State
 from streamproof.kernels.cells import Ints
 from streamproof.kernels.store import Events as Stored
+from streamproof.kernels.store import Store
 from streamproof.kernels.windows.boundaries import Boundaries
 from streamproof.kernels.windows.changes import Events, Spans
 from streamproof.kernels.windows.frames import least_held
@@ -51,7 +52,7 @@ class Snapshots:
         at = at[bounds.group[at + 1] == bounds.group[at]]
         return Windows(bounds.group[at], bounds.time[at], bounds.time[at + 1])
 
-    def newly_due(self, step: Step, stored: Stored) -> Windows:
+    def newly_due(self, step: Step, store: Store) -> Windows:
         bounds = self.bounds
         if step.due == step.due_before or not len(bounds):
             return self._windows(np.empty(0, np.int64))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.segments import Members
 from streamproof.plan import nodes
+
+MOST_WATCHED = 64  # so many of a window are kept in order while its members are looked at
 
 
 class Ranking:
@@ -23,10 +26,23 @@ class Ranking:
     def best(self, members: Members) -> tuple[Ints, Cells]:
         """The members that are kept, and the cells of their rows."""
         keys = [key for column, descending in self._by for key in self._keys(members, column, descending)]
-        order = np.lexsort((*keys[::-1], members.window))
-        rank = _ranks(members.window[order], members.w[order], [key[order] for key in keys])
-        at, rank = order[rank <= self._k], rank[rank <= self._k]
+        near = self._candidates(members, keys)
+        at, rank = self._ranked_of(members.window[near], members.w[near], [key[near] for key in keys])
+        at = near[at]
         return at, self._rows(members.cells[at], rank)
+
+    def _candidates(self, members: Members, keys: list[Ints]) -> Ints:
+        """The members that may be among the first, so that only these are sorted."""
+        if self._k > MOST_WATCHED or not len(members.w) or members.w.min() < 1:
+            return np.arange(len(members.w))
+        near: Ints = _near_top(members.window, np.column_stack(keys), self._k)
+        return near
+
+    def _ranked_of(self, window: Ints, w: Ints, keys: list[Ints]) -> tuple[Ints, Ints]:
+        """The rows of rank at most k in order, and their ranks."""
+        order = np.lexsort((*keys[::-1], window))
+        rank = _ranks(window[order], w[order], [key[order] for key in keys])
+        return order[rank <= self._k], rank[rank <= self._k]
 
     def _keys(self, members: Members, column: int, descending: bool) -> list[Ints]:
         known = members.known(column)
@@ -57,3 +73,43 @@ def _ranks(window: Ints, w: Ints, keys: list[Ints]) -> Ints:
     first = np.maximum.accumulate(np.where(new_window, place, 0))
     tied = np.maximum.accumulate(np.where(new_rank, place, 0))
     return before[tied] - before[first] + 1
+
+
+@njit(cache=True)
+def _near_top(window, keys, k):  # type: ignore[no-untyped-def]
+    """The members that fewer than k others of their window come strictly before, and perhaps a few more."""
+    top = np.empty(k, np.int64)  # the first members so far, in order
+    found = np.empty(len(window), np.int64)
+    size = first = 0
+    while first < len(window):
+        last, held = first, 0
+        while last < len(window) and window[last] == window[first]:
+            if held < k or _before(keys, last, top[k - 1]):
+                held = _insert(keys, top, held, last)
+            last += 1
+        for member in range(first, last):
+            if held < k or not _before(keys, top[k - 1], member):
+                found[size] = member
+                size += 1
+        first = last
+    return found[:size]
+
+
+@njit(cache=True, inline="always")
+def _before(keys, a, b):  # type: ignore[no-untyped-def]
+    """Whether one member comes strictly before another."""
+    for n in range(keys.shape[1]):
+        if keys[a, n] != keys[b, n]:
+            return keys[a, n] < keys[b, n]
+    return False
+
+
+@njit(cache=True, inline="always")
+def _insert(keys, top, held, member):  # type: ignore[no-untyped-def]
+    """Put a member in its place among the first; how many there are then."""
+    at = min(held, len(top) - 1)
+    while at > 0 and _before(keys, member, top[at - 1]):
+        top[at] = top[at - 1]
+        at -= 1
+    top[at] = member
+    return min(held + 1, len(top))

@@ -26,6 +26,7 @@ from typing import Any, Final
 
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, check
+from streamproof.plan.driving import Drift, During, Pairing, Transition
 from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit, Side, columns_of
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Named, Plan
@@ -112,7 +113,7 @@ class _Scope:
 
     def _unchanged(self, part: Typed) -> Iterator[str]:
         """The columns of a part that hands through what its first input gives, or has its own."""
-        if not part.inputs or isinstance(part.node, nodes.Uda | nodes.Udo):
+        if not part.inputs or isinstance(part.node, nodes.Uda | nodes.Udo | During):
             yield from part.schema.names
             return
         yield from self.given[id(part.inputs[0])]
@@ -146,6 +147,12 @@ def _wants(part: Typed, needed: Names) -> tuple[Names, ...]:
             return (_wants_of_group(part, needed),)
         case nodes.Session(key=key):
             return (needed | set(key),)
+        case Transition() | Drift():  # ties are ordered by the whole payload
+            return (_all(part),)
+        case Pairing(key=key):
+            return _all(part), frozenset(key)
+        case During():
+            return _all(part), _wants_of_data(part, node)
         case nodes.Aggregation() | nodes.TopK() | nodes.Uda() | nodes.Udo():
             return (_wants_of_window(part, node, needed),)
     return (needed,) * len(part.inputs)
@@ -174,6 +181,12 @@ def _wants_of_window(part: Typed, node: nodes.Windowed, needed: Names) -> Names:
             return names_read(arg)
         case nodes.Udo(map=mapping):
             return _read_by(expr for _, expr in mapping or ())
+
+
+def _wants_of_data(part: Typed, node: During) -> Names:
+    if node.latest or any(agg.fn in ("first", "last") for _, agg in node.aggs):
+        return frozenset(part.inputs[1].schema.names)
+    return _read_by(agg.arg for _, agg in node.aggs if agg.arg is not None) | set(node.key) | set(node.group)
 
 
 def _all(part: Typed) -> Names:

@@ -26,14 +26,12 @@ Inside an apply branch only what lies inside is shared. Calls of modules that ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from streamproof.errors import StreamproofError
 from streamproof.plan import nodes
-from streamproof.plan.aggregates import Aggregate
+from streamproof.plan.calls import functions_of
 from streamproof.plan.check import Typed, check
-from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit, user_functions
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan, parameters
 from streamproof.plan.rewrites.normal_form import inputs_in_scope, parts_in_scope, to_plan
@@ -67,8 +65,7 @@ def _shared(root: Typed, registry: Registry) -> Typed:
 def _is_deterministic(part: Typed, registry: Registry) -> bool:
     if part.module is not None and not part.module.properties.deterministic:
         return False
-    calls = (apply for expr in _expressions(parameters(part.node)) for apply in user_functions(expr))
-    return all(_promises(apply.fn, registry) for apply in calls)
+    return all(_promises(call.fn, registry) for call in functions_of(part.node))
 
 
 def _promises(fn: str, registry: Registry) -> bool:
@@ -76,18 +73,3 @@ def _promises(fn: str, registry: Registry) -> bool:
         return registry.find(fn, "udf").properties.deterministic
     except StreamproofError:
         return False
-
-
-def _expressions(value: object) -> Iterator[Expr]:
-    """Every expression somewhere in a node's parameters."""
-    match value:
-        case Col() | Lit() | Call() | Apply() | Cast() | Case():
-            yield value
-        case Aggregate(arg=arg) if arg is not None:
-            yield arg
-        case dict():
-            for part in value.values():
-                yield from _expressions(part)
-        case tuple():
-            for part in value:
-                yield from _expressions(part)

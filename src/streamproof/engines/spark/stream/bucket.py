@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from time import perf_counter
 from typing import Any, Final
 
@@ -130,7 +131,7 @@ class Bucket:
         events = events.filter(events.kinds != 2)  # the bucket's CTI is not yet the stream's
         return to_blob(events.rows) if len(events) else None
 
-    def save(self) -> list[bytes]:
+    def save(self) -> bytes:
         """The whole state: a head in JSON, the kernels in Arrow, and what encoder and sources remember."""
         encoded, live = ({}, None) if self.encoder is None else self.encoder.snapshot()
         arrivals = {name: part.snapshot() for name, part in self.arrivals.items()}
@@ -143,15 +144,12 @@ class Bucket:
             "arrivals": {name: state for name, (state, _) in arrivals.items()},
         }
         remembered = b"" if live is None else snapshot.table_bytes(live)
-        return [
-            json.dumps(head).encode(),
-            snapshot.save(self.graph),
-            remembered,
-            *(rows for _, rows in arrivals.values()),
-        ]
+        kernels = snapshot.save(self.graph)
+        return joined([json.dumps(head).encode(), kernels, remembered, *(rows for _, rows in arrivals.values())])
 
-    def restore(self, parts: list[bytes]) -> None:
+    def restore(self, state: bytes) -> None:
         """Go on from a state: the inverse of `save`."""
+        parts = cut(state)
         head: dict[str, Any] = json.loads(parts[0])
         if head.get("version") != VERSION:
             raise InputError(
@@ -166,9 +164,25 @@ class Bucket:
             part.restore(head["arrivals"][name], rows)
 
 
-def bucket_from(stage: Stage, number: int, state: list[bytes] | None) -> Bucket:
+def bucket_from(stage: Stage, number: int, state: bytes | None) -> Bucket:
     """A bucket as it was when its state was saved, or one that has seen nothing."""
     bucket = Bucket(stage, number)
     if state is not None:
         bucket.restore(state)
     return bucket
+
+
+def joined(parts: list[bytes]) -> bytes:
+    """Parts as one, after a line that says how long each is."""
+    return json.dumps([len(part) for part in parts]).encode() + b"\n" + b"".join(parts)
+
+
+def cut(state: bytes) -> list[bytes]:
+    """The parts that were joined.
+
+    >>> cut(joined([b"a", b"", b"bcd"]))
+    [b'a', b'', b'bcd']
+    """
+    line, _, body = state.partition(b"\n")
+    ends = list(accumulate(json.loads(line), initial=0))
+    return [body[start:end] for start, end in pairwise(ends)]

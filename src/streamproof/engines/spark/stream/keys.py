@@ -22,6 +22,7 @@ from typing import Final, TypeAlias
 from streamproof.events.schema import NULL, Schema, Type
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
+from streamproof.plan.driving import Drift, During, Pairing, Transition
 from streamproof.plan.expr import Call, Col, Expr, conjuncts
 
 Placing: TypeAlias = "dict[str, str]"
@@ -79,11 +80,13 @@ class _Analysis:
                 return _united([self.trace(part) for part in typed.inputs], typed.schema)
             case nodes.Join() | nodes.AntiJoin() | nodes.Clip():
                 return self._pairs(typed, node)
+            case Pairing() | During():
+                return self._driven(typed, node)
         traces = self.trace(typed.inputs[0])
         match node:
             case nodes.Stitch() | nodes.Coalesce() | nodes.Distinct():
                 self._meet(traces, typed.schema.names)
-            case nodes.Session():
+            case nodes.Session() | Transition() | Drift():
                 self._meet(traces, node.key)
             case nodes.Aggregation() | nodes.TopK() | nodes.Uda() | nodes.Udo():
                 self.ways = []
@@ -111,6 +114,14 @@ class _Analysis:
                 outer = isinstance(node, nodes.LeftOuter)
                 traces[name] = _of_pairs(expr, left, right, partners, outer=outer)
         return traces
+
+    def _driven(self, typed: Typed, node: Pairing | During) -> Traces:
+        """Rows of equal key meet; the result is where its left row is."""
+        left, right = (self.trace(part) for part in typed.inputs)
+        alike = [n for n in node.key if _alike(typed.inputs[0].schema[n], typed.inputs[1].schema[n])]
+        self._narrow([way for n in alike for way in _merged(left.get(n, ()), right.get(n, ()))])
+        grouped = {name: right.get(name, ()) for name in node.group} if isinstance(node, During) else {}
+        return {name: ways for name, ways in {**left, **grouped}.items() if name in typed.schema.names}
 
     def one_type(self, way: Placing) -> bool:
         """Whether the columns have one type, so that equal values have equal hashes."""

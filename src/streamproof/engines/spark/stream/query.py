@@ -18,7 +18,6 @@ from streamproof.engines.spark.sources import Layout, SparkSource, layouts_of, q
 from streamproof.engines.spark.stream import checkpoint as checkpoints
 from streamproof.engines.spark.stream.arrivals import advanced_sources
 from streamproof.engines.spark.stream.doors import Door, packing
-from streamproof.engines.spark.stream.host import STATE_DDL, hosting
 from streamproof.engines.spark.stream.keys import bucket_count, split_by
 from streamproof.engines.spark.stream.running import Running, Watcher, start
 from streamproof.engines.spark.stream.ship import Shipment, Stage
@@ -175,8 +174,10 @@ class StreamQuery:
 
 def hosted(packed: DataFrame, shipment: Shipment, *, keep: bool = True) -> DataFrame:
     """The one stateful stage: every bucket of every query in the shipment."""
-    return packed.groupBy(*PACKED_KEY).applyInPandasWithState(
-        hosting(shipment, keep=keep), ANSWER_DDL, STATE_DDL, "append", "NoTimeout"
+    from streamproof.engines.spark.stream.host import Host  # noqa: PLC0415  # it is a class of Spark's
+
+    return packed.groupBy(*PACKED_KEY).transformWithStateInPandas(
+        Host(shipment, keep=keep), ANSWER_DDL, outputMode="append", timeMode="none"
     )
 
 

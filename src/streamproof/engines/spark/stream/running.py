@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 from streamproof.engines.spark.metrics import Metrics, listen
+from streamproof.engines.spark.session import settings
 from streamproof.engines.spark.sinks import Output, OutputBatch, Receiver, Sink
 from streamproof.engines.spark.stream.failures import error_from
 
@@ -64,6 +66,26 @@ class Running:
             self.stop()
 
 
+STATE_STORE: Final = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+"""The only store that holds more than one value per key; it commits what changed, not everything."""
+
+
+@contextmanager
+def state_store(spark: SparkSession, *, partitions: int | None = None) -> Iterator[None]:
+    """While a query starts, the settings that its stateful stage needs; Spark fixes them in the checkpoint then."""
+    name = "spark.sql.shuffle.partitions"
+    wanted = dict(STATE_STORE)
+    if partitions is not None:
+        wanted[name] = str(min(partitions, int(spark.conf.get(name) or 1)))
+    with settings(spark, wanted):
+        yield
+
+
 def start(
     spark: SparkSession,
     answers: DataFrame,
@@ -92,11 +114,6 @@ def start(
     writer = writer.trigger(**trigger)
     if name is not None:
         writer = writer.queryName(name)
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    if partitions is not None:  # Spark fixes it in the checkpoint at the first start
-        spark.conf.set("spark.sql.shuffle.partitions", str(min(partitions, int(before or 1))))
-    try:
+    with state_store(spark, partitions=partitions):
         query = writer.start()
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", before or "200")
     return Running(spark, query, counted, listen(spark, str(query.runId), counted, counts=False))

@@ -20,7 +20,8 @@ from typing import Any
 from streamproof.engines.spark.stream.doors import Door
 from streamproof.engines.spark.stream.wire import Emit
 from streamproof.kernels.base import Emission
-from streamproof.plan.check import Typed
+from streamproof.plan.calls import calls_modules
+from streamproof.plan.check import Typed, walk
 from streamproof.plan.library import installed
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Module, ModuleKind, Registry
@@ -37,6 +38,12 @@ class Stage:
     emission: Emission = "speculative"
     horizon: int | None = None
     emit: Emit = "rows"
+    journal: int = 32  # micro-batches between images of the state, at most
+
+    @property
+    def is_replayable(self) -> bool:
+        """Whether the same input again gives the same state: always, unless user modules are asked again."""
+        return not any(calls_modules(part.node) for part in walk(self.typed))
 
 
 @dataclass(frozen=True, slots=True)

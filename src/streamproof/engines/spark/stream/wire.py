@@ -34,6 +34,8 @@ PACKED_DDL: Final = (
     "query int, bucket int, source int, order bigint, cti bigint, events bigint, dropped bigint, "
     "dead binary, all binary, rows binary"
 )
+PARTS: Final = pa.schema([PACKED.field(name) for name in ("source", "order", "cti", "all", "rows")])
+"""What a bucket's state depends on."""
 ALL: Final = pa.schema([("bucket", pa.int16()), ("kind", pa.int8()), ("le", pa.int64())])
 ANSWER: Final = pa.schema(
     [

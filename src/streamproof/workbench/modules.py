@@ -1,4 +1,4 @@
-"""User modules of every kind, for random plans: functions, aggregates and operators, time-sensitive and not.
+"""User modules of every kind, for plans that are drawn: functions, aggregates and operators, time-sensitive and not.
 
 >>> clamp(99), is_known(None), joined(["b", None, "a"])
 (10, False, 'a,b')

@@ -11,9 +11,9 @@ from streamproof.plan.expr import Call, Expr, Lit
 from streamproof.plan.modules import Clipping, Restriction, Stamping
 from streamproof.plan.nodes import Plan
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling, Window
-from tests.reference.choices import Choices
-from tests.reference.columns import LARGEST, Column, Shape, readable
-from tests.reference.random_expressions import ExpressionMaker
+from streamproof.workbench.draw.choices import Choices
+from streamproof.workbench.draw.columns import LARGEST, Column, Shape, readable
+from streamproof.workbench.draw.expressions import ExpressionMaker
 
 Made = tuple[Plan, Shape]
 CLIPS: tuple[Clipping, ...] = ("none", "full", "left", "right")
@@ -31,6 +31,7 @@ class WindowMaker:
     choices: Choices
     shape: Shape
     horizon: int | None
+    kind: str | None = None  # the kind of window, where that is decided
 
     @property
     def bounded(self) -> bool:
@@ -43,7 +44,7 @@ class WindowMaker:
         kinds = ["snapshot", "count_start", "count_end", *(["tumbling", "hopping", "hopping"] if self.bounded else [])]
         number = self.choices.integer
         finite = replace(self.shape, endless=False)
-        match self.choices.pick(kinds):
+        match self.kind or self.choices.pick(kinds):
             case "snapshot":
                 return Snapshot(), self.shape
             case "tumbling":

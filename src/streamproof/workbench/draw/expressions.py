@@ -15,8 +15,8 @@ from streamproof.events.schema import BOOL, DATE, FLOAT64, INT64, NULL, STRING, 
 from streamproof.plan.expr import INT64_MAX, INT64_MIN, NULL_LITERAL, Apply, Call, Case, Cast, Expr, Lit
 from streamproof.plan.fold import cast_to
 from streamproof.plan.functions import FUNCTIONS, TIME_PARTS, common_type
-from tests.reference.choices import Choices
-from tests.reference.columns import LARGEST, Column, Readable
+from streamproof.workbench.draw.choices import Choices
+from streamproof.workbench.draw.columns import LARGEST, Column, Readable
 
 Made = tuple[Expr, Column]
 KINDS = ("int64", "bool", "string", "float64", "decimal", "timestamp", "date")

@@ -1,0 +1,313 @@
+"""How disordered a stream is: figures, the delay to choose, and advice in plain words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from streamproof.disorder import arranging, measuring
+from streamproof.disorder.advice import advice_for
+from streamproof.disorder.config import SourceConfig
+from streamproof.disorder.figures import (
+    delay_for_loss,
+    drop_curve,
+    frequency_of,
+    histogram_of,
+    lateness_figures,
+    rows_held,
+)
+from streamproof.disorder.loading import Loaded, load
+from streamproof.disorder.measuring import Holder, Measured, measure_piece, runs_of, stitched_holders
+from streamproof.disorder.order_measures import order_measures
+from streamproof.disorder.records import LOWEST
+from streamproof.disorder.runner import Runner, chosen_runner, workplace
+from streamproof.disorder.shelf import Shelf, SubShelf
+from streamproof.disorder.units import TICKS, TimeUnit
+from streamproof.disorder.watermark import simulate
+from streamproof.errors import InputError
+from streamproof.events.time import Unit, show_moment
+
+BLAMED: Final = 10
+SUSPECT: Final = (0.01, 0.10)  # a clock is looked at that makes so many of all, and of the late events, late
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The figures of a stream; ``as_dict`` is what ``--json`` prints. In a notebook it shows itself."""
+
+    figures: Mapping[str, Any] = field(repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        return dict(self.figures)
+
+    def to_json(self) -> str:
+        return json.dumps(self.figures, ensure_ascii=False)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.figures[name]
+
+    def __str__(self) -> str:
+        from streamproof.disorder.text import text_of  # noqa: PLC0415  # which shows what is made here
+
+        return text_of(self.figures)
+
+    def _repr_html_(self) -> str:
+        from streamproof.disorder.page import body_of  # noqa: PLC0415
+
+        return body_of(self.figures)
+
+    def to_html(self) -> str:
+        """A page of its own, with everything in it."""
+        from streamproof.disorder.page import page_of  # noqa: PLC0415
+
+        return page_of(self.figures)
+
+
+def analyze_file(
+    path: Path, event_time: int | str, *, arrival: int | str | None = None, unit: TimeUnit | None = None,
+    key: int | str | None = None, separator: str = ",", header: bool | None = None, format: str | None = None,  # noqa: A002
+    zone: str | None = None, more: bool = False, duplicates: bool = True, batch_rows: int | None = None,
+    delay: int | None = None, window: int | None = None, on: str = "auto", spark: Any = None,
+    partitions: int | None = None, work: Path | None = None, rejects: Path | None = None,
+) -> Analysis:  # fmt: skip
+    """Measure a file or a folder of files, in the order of their rows or of ``arrival``."""
+    source = SourceConfig(
+        file=path,
+        separator=separator,
+        time_index=event_time,
+        unit=unit,
+        header=header,
+        format=format,
+        zone=zone,
+        key=key,
+    )
+    runner = chosen_runner(path, spark=spark, on=on, partitions=partitions)
+    with workplace(work, runner) as (place, shelf):
+        loaded = load(source, runner, place, shelf, arrival=arrival, hashes=duplicates)
+        if rejects is not None:
+            loaded.write_rejects(rejects)
+        stream = _stream(loaded, runner)
+        return analyze_stream(
+            stream, runner, more=more, duplicates=duplicates, simulation=(batch_rows, delay, window),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What the measurements work on: pieces of times in arrival order, and how they came to be."""
+
+    shelf: Shelf
+    rows: Sequence[int]  # of each piece
+    highest: Sequence[int]
+    unit: TimeUnit
+    source: str
+    event_time: str
+    rejected: int = 0
+    nulls: int = 0
+    naive: int = 0
+    keyed: bool = False
+    loaded: Loaded | None = None
+
+    @property
+    def carries(self) -> list[int]:
+        return [int(value) for value in np.maximum.accumulate([LOWEST, *self.highest])[:-1]]
+
+    @property
+    def total(self) -> int:
+        return sum(self.rows)
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        starts = np.concatenate([[0], np.cumsum(self.rows)[:-1]]).tolist()
+        return [(start, self.total) for start in starts]
+
+
+def _stream(loaded: Loaded, runner: Runner) -> Stream:
+    layout = loaded.layout
+    shelf: Shelf = loaded.shelf
+    rows, highest = [scan.rows for scan in loaded.scans], [scan.highest for scan in loaded.scans]
+    if layout.arrival is not None:
+        highest = arranging.arrange(shelf, runner, len(rows), "arrival", "sorted")
+        shelf = SubShelf(shelf, "sorted")
+        rows = [len(shelf.get(f"t/{piece}")) for piece in range(len(highest))]
+    return Stream(
+        shelf, rows, highest, layout.unit, str(layout.named), layout.names[layout.time], rejected=loaded.rejected,
+        nulls=loaded.nulls, naive=loaded.naive, keyed=layout.key is not None, loaded=loaded,
+    )  # fmt: skip
+
+
+def analyze_stream(
+    stream: Stream, runner: Runner, *, more: bool = False, duplicates: bool = True,
+    simulation: tuple[int | None, int | None, int | None] = (None, None, None),
+) -> Analysis:  # fmt: skip
+    """All figures of a stream."""
+    found = _measured(stream, runner)
+    late = sum(piece.late for piece in found)
+    lateness = _runs(stream, "lateness", len(found))
+    times = _runs(stream, "times", len(found))
+    total = stream.total
+    holders = stitched_holders(found)
+    figures: dict[str, Any] = {
+        "source": stream.source,
+        "event_time": stream.event_time,
+        "unit": stream.unit,
+        "events": total,
+        "out_of_order": late,
+        "factor": 100 * late / total,
+        "lateness": {**lateness_figures(lateness), "histogram": histogram_of(lateness)},
+        "drop_curve": drop_curve(lateness, total, stream.unit),
+        "delay_for_loss": delay_for_loss(lateness, total),
+        "frequency": frequency_of(times, total, stream.unit),
+        "runs": runs_of(found),
+        "blame": [_blamed(holder, total, stream) for holder in holders[:BLAMED]],
+        "over_time": _over_time(found, stream),
+        "nulls": stream.nulls,
+        "negatives": sum(piece.negatives for piece in found),
+        "duplicates": _duplicates(stream, runner) if duplicates else None,
+        "rejected": stream.rejected,
+        "zone_assumed": stream.naive,
+    }
+    if stream.shelf.has("arrival/0"):
+        delays = _runs(stream, "delays", len(found))
+        figures["delay"] = {**lateness_figures(delays), "histogram": histogram_of(delays)}
+    figures["rows_held"] = rows_held(times, figures["delay_for_loss"])
+    figures["without_culprits"] = _without(stream, runner, holders, late)
+    if stream.keyed:
+        figures["keys"] = _keys(stream, runner)
+    if more:
+        figures["order"] = order_measures([stream.shelf.get(f"t/{piece}") for piece in range(len(found))])
+    batch, delay, window = simulation
+    if batch is not None:
+        wanted = figures["delay_for_loss"]["0.1%"] if delay is None else delay
+        figures["spark"] = simulate(stream.shelf, runner, stream.rows, batch, wanted, window, stream.unit)
+    figures["advice"] = advice_for(figures)
+    return Analysis(figures)
+
+
+def _measured(stream: Stream, runner: Runner, without: Sequence[int] = (), keep: str = "") -> list[Measured]:
+    carries = stream.carries
+    if without:  # the maxima without the culprits have to be found first
+        highs = runner.each(_highest, [(stream.shelf, piece, tuple(without)) for piece in range(len(stream.rows))])
+        carries = [int(value) for value in np.maximum.accumulate([LOWEST, *highs])[:-1]]
+    calls = [
+        (stream.shelf, piece, carry, place, tuple(without), keep)
+        for piece, (carry, place) in enumerate(zip(carries, stream.places, strict=True))
+    ]
+    return runner.each(measure_piece, calls)
+
+
+def _highest(shelf: Shelf, piece: int, without: Sequence[int]) -> int:
+    wanted = ~np.isin(np.asarray(shelf.get(f"id/{piece}")), np.array(without))
+    times = np.asarray(shelf.get(f"t/{piece}"))[wanted]
+    return int(times.max()) if len(times) else LOWEST
+
+
+def _runs(stream: Stream, name: str, pieces: int) -> list[Any]:
+    return [stream.shelf.get(f"{name}/{piece}") for piece in range(pieces)]
+
+
+def _blamed(holder: Holder, total: int, stream: Stream) -> dict[str, Any]:
+    return {
+        "event_time": holder.time,
+        "moment": moment_text(holder.time, stream.unit),
+        "made_late": holder.made_late,
+        "percent": 100 * holder.made_late / total,
+        "ahead": holder.ahead,
+        "row": row_text(holder.id),
+    }
+
+
+def row_text(row_id: int) -> str:
+    """Where a row stands: the byte it starts at, and the file if there are several."""
+    file, place = row_id >> 44, row_id & ((1 << 44) - 1)
+    return f"file {file}, byte {place}" if file else f"byte {place}"
+
+
+def moment_text(tick: int, unit: TimeUnit) -> str:
+    """An instant for people."""
+    if unit == "ps":
+        return f"{tick} ps"
+    plain: Unit = unit
+    return show_moment(tick, plain)
+
+
+def _over_time(found: Sequence[Measured], stream: Stream) -> list[list[float]]:
+    """Share of late events along the stream, in pieces of equal numbers of events: [from event, events, late]."""
+    bins = np.sum([piece.bins for piece in found], axis=0)
+    total = stream.total
+    starts = [-(-n * total // measuring.BINS) for n in range(measuring.BINS)]
+    return [[s, int(e), int(x)] for s, e, x in zip(starts, *bins.tolist(), strict=True) if e]
+
+
+def _duplicates(stream: Stream, runner: Runner) -> int | None:
+    pieces = len(stream.rows)
+    if not stream.shelf.has("row/0"):
+        return None
+    runner.each(measuring.sort_hashes, [(stream.shelf, piece) for piece in range(pieces)])
+    calls = [(stream.shelf, pieces, part, pieces) for part in range(pieces)]
+    return stream.total - sum(runner.each(measuring.distinct_between, calls))
+
+
+def _without(stream: Stream, runner: Runner, holders: Sequence[Holder], late: int) -> dict[str, Any] | None:
+    """The figures without the few clocks that made most events late, if leaving them out helps."""
+    of_all, of_late = SUSPECT
+    bad = [h for h in holders[:BLAMED] if h.made_late >= of_all * stream.total and h.made_late >= of_late * late]
+    if not bad:
+        return None
+    found = _measured(stream, runner, [holder.id for holder in bad], "clean/")
+    runs = [stream.shelf.get(f"clean/lateness/{piece}") for piece in range(len(found))]
+    count, still = sum(piece.rows for piece in found), sum(piece.late for piece in found)
+    if still > 0.7 * late:  # others take their place: the disorder is no clock's fault
+        return None
+    return {
+        "left_out": [_blamed(holder, stream.total, stream) for holder in bad],
+        "out_of_order": still,
+        "factor": 100 * still / count,
+        "delay_for_loss": delay_for_loss(runs, count),
+    }
+
+
+def _keys(stream: Stream, runner: Runner) -> dict[str, Any]:
+    tables = runner.each(
+        measuring.keys_of_piece, [(stream.shelf, piece, carry) for piece, carry in enumerate(stream.carries)]
+    )
+    table = measuring.merged_keys(tables)
+    top = np.lexsort((table.keys, -table.events, -table.late))[:BLAMED]
+    texts = _key_texts(stream, [(int(table.row[n]), int(table.length[n])) for n in top])
+    rows = [
+        {
+            "key": text, "events": int(table.events[n]), "out_of_order": int(table.late[n]),
+            "factor": 100 * int(table.late[n]) / int(table.events[n]), "max_lateness": int(table.longest[n]),
+        }
+        for n, text in zip(top.tolist(), texts, strict=True)
+    ]  # fmt: skip
+    return {"count": len(table.keys), "most_late": rows}
+
+
+def _key_texts(stream: Stream, rows: Sequence[tuple[int, int]]) -> list[str]:
+    """The keys of a few rows, read again."""
+    from streamproof.disorder.reading import key_of_row  # noqa: PLC0415
+
+    if stream.loaded is None:
+        return [f"key of row {row}" for row, _ in rows]
+    return [key_of_row(stream.loaded, row, length) for row, length in rows]
+
+
+def delay_ticks(text: str | int | None, unit: TimeUnit, at: str) -> int | None:
+    """A length of time given by a user, in ticks."""
+    from streamproof.errors import StreamproofError  # noqa: PLC0415
+    from streamproof.events.time import duration  # noqa: PLC0415
+
+    if text is None or isinstance(text, int):
+        return text
+    try:
+        return duration(text, "ns" if unit == "ps" else unit) * (1000 if unit == "ps" else 1)
+    except StreamproofError as error:
+        raise InputError(
+            error.what, at=at, fix=error.fix or f"1 tick is 1 {unit}, {TICKS[unit]} make a second"
+        ) from None

@@ -1,0 +1,287 @@
+"""The configuration of experiments: one source, and one data set for each entry.
+
+    {"dataSource": {"file": "trips.csv", "seperator": ",", "time": {"timeIndex": 1, "sourceTimeUnit": "ms"}},
+     "experimentDataConfigurations": [
+       {"targetOutOfOrderFactor": 20, "minDelay": 0, "maxDelay": 2000, "delaySeed": 7}]}
+
+An unknown key or a wrong value is an error that names the key and what is allowed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+from streamproof.disorder.distributions import Distribution, read_distribution
+from streamproof.disorder.units import TICKS, TimeUnit, read_unit, ticks_within
+from streamproof.errors import InputError, did_you_mean
+
+FORMATS: Final = ("csv", "jsonl", "parquet")
+SEPARATORS: Final = {"\\t": "\t", "tab": "\t"}
+LAST_SEED: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceConfig:
+    """Where the events come from, and which field is their time."""
+
+    file: Path
+    separator: str = ","
+    time_index: int | str = 0
+    unit: TimeUnit | None = None  # of numbers; of instants the unit they are counted in
+    header: bool | None = None  # None: a first line whose time is no time, above one whose time is one
+    format: str | None = None  # None: by the ending
+    zone: str | None = None  # of instants that say none; None: UTC, and the remark says so
+    quote: bool = True
+    multiline: bool | None = None  # None: whichever reading rejects fewer rows
+    key: int | str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outage:
+    """A network that is down: what is sent in the interval arrives at its end."""
+
+    start: int | str
+    end: int | str
+    keys: tuple[str, ...] = ()  # empty: everything
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """One data set: how much disorder, which delays, and where it goes."""
+
+    factor: Fraction
+    min_delay: Fraction  # ms
+    max_delay: Fraction
+    seed: int = 0
+    distribution: Distribution = field(default_factory=Distribution)
+    per_key: bool = False
+    outages: tuple[Outage, ...] = ()
+    skews: Mapping[str, Fraction] | Fraction | None = None  # ms by key, or the most that a key may draw
+    path: Path | None = None
+    format: str | None = None
+
+    def delays(self, unit: TimeUnit, at: str = "") -> tuple[int, int]:
+        """The shortest and the longest delay in whole ticks."""
+        low, high = ticks_within(self.min_delay, self.max_delay, unit)
+        if low > high:
+            raise InputError(
+                f"between minDelay {self.min_delay} ms and maxDelay {self.max_delay} ms lies no whole tick of 1 {unit}",
+                at=at, fix="widen the delays, or keep the times of the source in a finer sourceTimeUnit",
+            )  # fmt: skip
+        return low, high
+
+    @property
+    def moves_arrivals(self) -> bool:
+        return bool(self.outages) or self.skews is not None
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A source and its experiments; ``document`` is the text that they were read from."""
+
+    source: SourceConfig
+    experiments: tuple[Experiment, ...]
+    document: Mapping[str, Any]
+
+
+def read_configuration(path: Path) -> Configuration:
+    """Read a configuration; paths in it are relative to its own folder."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}", at="CONFIG", fix="give the path of a JSON file") from None
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise InputError(
+            f"{path.name} is not JSON: {error}", at=str(path), fix="see docs/generating-disorder.md"
+        ) from None
+    return configuration_of(document, path.parent)
+
+
+def configuration_of(document: object, folder: Path = Path()) -> Configuration:
+    """A configuration from plain data."""
+    top = _Keys(document, "the configuration")
+    source = _source(top.take("dataSource", needed=True), folder)
+    entries = top.take("experimentDataConfigurations", needed=True)
+    top.done()
+    if not isinstance(entries, Sequence) or isinstance(entries, str) or not entries:
+        raise InputError(
+            "experimentDataConfigurations must be a list with at least one entry", at="the configuration",
+            fix='write "experimentDataConfigurations": [{"targetOutOfOrderFactor": 20, "maxDelay": 2000}]',
+        )  # fmt: skip
+    experiments = tuple(
+        _experiment(entry, f"experimentDataConfigurations[{n}]", folder) for n, entry in enumerate(entries)
+    )
+    if source.key is None:
+        for number, experiment in enumerate(experiments):
+            if experiment.per_key or any(o.keys for o in experiment.outages) or experiment.skews is not None:
+                raise InputError(
+                    "delays, outages and clocks per key need to know the key", at=f"experimentDataConfigurations[{number}]",
+                    fix='name the column: "dataSource": {…, "key": "device"}',
+                )  # fmt: skip
+    assert isinstance(document, Mapping)
+    return Configuration(source, experiments, document)
+
+
+class _Keys:
+    """The keys of one JSON object: taken one by one; what is left over is unknown."""
+
+    def __init__(self, value: object, at: str) -> None:
+        if not isinstance(value, Mapping):
+            raise InputError(f"{at} must be an object with keys, got {json.dumps(value)[:60]}", at=at, fix="write {…}")
+        self._left = {str(key).strip(): item for key, item in value.items()}
+        self._known: list[str] = []
+        self.at = at
+
+    def take(self, *names: str, needed: bool = False, default: Any = None) -> Any:
+        """The value under one of several spellings."""
+        self._known += names
+        found = [name for name in names if name in self._left]
+        if len(found) > 1:
+            raise InputError(f"{' and '.join(found)} say the same thing twice", at=self.at, fix=f"keep {found[0]}")
+        if not found and needed:
+            raise InputError(f'"{names[0]}" is missing', at=self.at, fix=f'add "{names[0]}"')
+        return self._left.pop(found[0]) if found else default
+
+    def done(self) -> None:
+        for name in self._left:
+            raise InputError(f'unknown key "{name}"', at=self.at, fix=did_you_mean(name, self._known))
+
+    def error(self, name: str, value: object, allowed: str) -> InputError:
+        return InputError(
+            f'"{name}" cannot be {json.dumps(value, default=str)[:80]}', at=self.at, fix=f"allowed: {allowed}"
+        )
+
+
+def _source(document: object, folder: Path) -> SourceConfig:
+    keys = _Keys(document, "dataSource")
+    file = keys.take("file", "path", needed=True)
+    if not isinstance(file, str) or not file:
+        raise keys.error("file", file, "the path of a file or a folder")
+    separator = keys.take("seperator", "separator", default=",")
+    separator = SEPARATORS.get(separator, separator) if isinstance(separator, str) else separator
+    if not isinstance(separator, str) or len(separator.encode()) != 1 or separator in '"\r\n':
+        raise keys.error("separator", separator, 'one character: ",", ";", "|", "\\t", …')
+    time = _Keys(keys.take("time", needed=True), "dataSource.time")
+    found = SourceConfig(
+        file=folder / file,
+        separator=separator,
+        time_index=_column(time, "timeIndex", time.take("timeIndex", needed=True)),
+        unit=_unit(time.take("sourceTimeUnit", "unit")),
+        zone=_optional(time, "zone", str, "the name of a time zone, e.g. UTC"),
+        header=_optional(keys, "header", bool, "true or false"),
+        format=_choice(keys, "format", (*FORMATS, "gz")),
+        quote=bool(_optional(keys, "quote", bool, "true or false", default=True)),
+        multiline=_optional(keys, "multiline", bool, "true or false"),
+        key=_column(keys, "key", keys.take("key"), optional=True),
+    )
+    time.done()
+    keys.done()
+    return found
+
+
+def _unit(value: object) -> TimeUnit | None:
+    return None if value is None else read_unit(value, "dataSource.time.sourceTimeUnit")
+
+
+def _column(keys: _Keys, name: str, value: object, *, optional: bool = False) -> Any:
+    if value is None and optional:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | str) or (isinstance(value, int) and value < 0):
+        raise keys.error(name, value, "a column's name, or its number counted from 0")
+    return value
+
+
+def _optional(keys: _Keys, name: str, kind: type, allowed: str, *, default: Any = None) -> Any:
+    value = keys.take(name, default=default)
+    if value is not None and not isinstance(value, kind):
+        raise keys.error(name, value, allowed)
+    return value
+
+
+def _choice(keys: _Keys, name: str, known: Sequence[str]) -> str | None:
+    value = keys.take(name)
+    if value is not None and value not in known:
+        raise keys.error(name, value, ", ".join(known))
+    return value
+
+
+def number(keys: _Keys, name: str, value: object, allowed: str, test: Callable[[Fraction], bool]) -> Fraction:
+    """An exact number: 0.1 means a tenth."""
+    try:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise ValueError
+        found = Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        raise keys.error(name, value, allowed) from None
+    if not test(found):
+        raise keys.error(name, value, allowed)
+    return found
+
+
+def _experiment(document: object, at: str, folder: Path) -> Experiment:
+    keys = _Keys(document, at)
+    factor = number(
+        keys, "targetOutOfOrderFactor", keys.take("targetOutOfOrderFactor", needed=True), "a percentage from 0 to 100",
+        lambda x: 0 <= x <= 100,
+    )  # fmt: skip
+    low, high = (
+        number(keys, name, keys.take(name, default=default), "milliseconds, at least 0", lambda x: 0 <= x < 10**15)
+        for name, default in (("minDelay", 0), ("maxDelay", 2000))
+    )
+    if low > high:
+        raise InputError(f"minDelay {low} is more than maxDelay {high}", at=at, fix="give minDelay <= maxDelay")
+    seed = keys.take("delaySeed", "seed", default=0)
+    if isinstance(seed, bool) or not isinstance(seed, int) or abs(seed) > LAST_SEED:
+        raise keys.error("delaySeed", seed, "a whole number of at most 64 bits")
+    output = keys.take("output", default={})
+    place = _Keys({"path": output} if isinstance(output, str) else output, f"{at}.output")
+    path = _optional(place, "path", str, "the path of a file")
+    found = Experiment(
+        factor=factor, min_delay=low, max_delay=high, seed=seed,
+        distribution=read_distribution(keys.take("distribution"), f"{at}.distribution", folder),
+        per_key=bool(_optional(keys, "perKey", bool, "true or false", default=False)),
+        outages=_outages(keys, at), skews=_skews(keys),
+        path=None if path is None else folder / path, format=_choice(place, "format", FORMATS),
+    )  # fmt: skip
+    place.done()
+    keys.done()
+    return found
+
+
+def _outages(keys: _Keys, at: str) -> tuple[Outage, ...]:
+    entries = keys.take("outages", default=[])
+    if not isinstance(entries, list):
+        raise keys.error("outages", entries, 'a list of {"from": …, "to": …, "key": …}')
+    found = []
+    for n, entry in enumerate(entries):
+        one = _Keys(entry, f"{at}.outages[{n}]")
+        start, end = one.take("from", needed=True), one.take("to", needed=True)
+        names = one.take("key", default=[])
+        one.done()
+        found.append(Outage(start=start, end=end, keys=tuple(map(str, names if isinstance(names, list) else [names]))))
+    return tuple(found)
+
+
+def _skews(keys: _Keys) -> Mapping[str, Fraction] | Fraction | None:
+    value = keys.take("clockSkew")
+    allowed = 'milliseconds by key, e.g. {"m1": 250}, or the most that a key may draw'
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        return {str(name): number(keys, "clockSkew", ms, allowed, lambda x: True) for name, ms in value.items()}
+    return number(keys, "clockSkew", value, allowed, lambda x: x >= 0)
+
+
+def skew_ticks(milliseconds: Fraction, unit: TimeUnit, at: str) -> int:
+    """A clock's error in whole ticks."""
+    ticks = milliseconds * TICKS[unit] / 1000
+    if ticks.denominator != 1:
+        raise InputError(
+            f"a skew of {milliseconds} ms is not a whole number of ticks of 1 {unit}", at=at, fix="use a finer unit"
+        )
+    return int(ticks)

@@ -1,0 +1,321 @@
+"""What a source looks like, found out before it is read: its files, its columns, its header, and its pieces.
+
+A *piece* is a stretch of one file that holds whole rows: bytes of a text file, row groups of a Parquet file. Pieces
+follow each other in arrival order; how many there are never changes a result.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from streamproof.disorder.config import SourceConfig
+from streamproof.disorder.scanning import GOOD, NO_TIME, NUMBER, row_ends, times_of
+from streamproof.disorder.units import TICKS, TimeUnit
+from streamproof.errors import InputError, did_you_mean
+
+PIECE_BYTES: Final = 32 << 20
+HEAD_BYTES: Final = 1 << 20
+OFFSET_BITS: Final = 44  # a row id is the file's ordinal and the row's place in it
+_ENDINGS: Final = {
+    ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".log": "csv", ".data": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl",
+    ".json": "jsonl", ".parquet": "parquet", ".pq": "parquet",
+}  # fmt: skip
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class Piece(NamedTuple):
+    """A stretch of a file: bytes from ``start`` to ``end``, or row groups from ``start`` to ``end``."""
+
+    file: int
+    path: Path
+    start: int
+    end: int
+    first_row: int = 0  # of row groups
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """A source, ready to be read."""
+
+    files: tuple[Path, ...]
+    named: Path  # what the user called it
+    format: str
+    separator: int
+    names: tuple[str, ...]
+    has_header: bool
+    header: bytes  # as it stands, with its line break
+    time: int
+    arrival: int | None
+    key: int | None
+    unit: TimeUnit
+    zone: str | None
+    quote: bool
+    multiline: bool
+
+    @property
+    def wanted(self) -> list[int]:
+        return [place for place in (self.time, self.arrival, self.key) if place is not None]
+
+
+def plan_layout(source: SourceConfig, *, arrival: int | str | None = None, work: Path) -> Layout:
+    """Look at the beginning of a source; packed files are unpacked into ``work`` first."""
+    files = list(_files(source.file))
+    kind = _format(source, files)
+    unpacked = tuple(_unpacked(path, work, number) for number, path in enumerate(files))
+    if kind == "parquet":
+        return _parquet_layout(source, unpacked, arrival)
+    head = _first_bytes(unpacked)
+    if kind == "jsonl":
+        names = tuple(str(name) for name in (source.time_index, arrival, source.key) if name is not None)
+        return _made(source, unpacked, arrival, kind, names, b"", unit=_text_unit(source, None, None))
+    return _csv_layout(source, unpacked, arrival, head)
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path
+        return
+    if not path.is_dir():
+        raise InputError(
+            f"there is no file {path}", at=str(path), fix="give the path of a file or of a folder of files"
+        )
+    found = sorted(file for file in path.rglob("*") if file.is_file() and file.name[:1] not in "._")
+    if not found:
+        raise InputError(
+            f"the folder {path} holds no files", at=str(path), fix="give a folder of CSV, JSONL or Parquet files"
+        )
+    yield from found
+
+
+def _format(source: SourceConfig, files: Sequence[Path]) -> str:
+    kinds = {_ENDINGS.get(_inner_suffix(file), "csv") for file in files}
+    if source.format not in (None, "gz"):
+        return str(source.format)
+    if len(kinds) > 1:
+        raise InputError(
+            f"the files are of several formats: {', '.join(sorted(kinds))}",
+            at=str(source.file),
+            fix="say which one is meant",
+        )
+    return kinds.pop()
+
+
+def _inner_suffix(path: Path) -> str:
+    return Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+
+
+def _unpacked(path: Path, work: Path, number: int) -> Path:
+    """The file itself, or what is in it if it is packed."""
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    if not packed:
+        return path
+    place = work / f"unpacked-{number}"
+    try:
+        with gzip.open(path, "rb") as packed_file, place.open("wb") as target:
+            shutil.copyfileobj(packed_file, target, 1 << 20)
+    except (OSError, EOFError) as error:
+        raise InputError(
+            f"{path.name} cannot be unpacked: {error}", at=str(path), fix="check the file: gzip -t"
+        ) from None
+    return place
+
+
+def _first_bytes(files: Sequence[Path]) -> bytes:
+    for path in files:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES).removeprefix(_BOM)
+        if head.strip():
+            return head
+    raise InputError("the source is empty", at=str(files[0]), fix="give a file with at least one event")
+
+
+def _csv_layout(source: SourceConfig, files: tuple[Path, ...], arrival: int | str | None, head: bytes) -> Layout:
+    separator = ord(source.separator)
+    lines = head.split(b"\n")
+    first = lines[0]
+    columns = _cells(first, source)
+    named = any(isinstance(name, str) for name in (source.time_index, arrival, source.key))
+    has_header = source.header
+    if has_header is None:
+        has_header = named or _looks_like_header(source, lines)
+    if named and not has_header:
+        raise InputError(
+            "columns are named, but the file has no header",
+            at=str(source.file),
+            fix="give columns by number, counted from 0",
+        )
+    if not has_header:
+        counts = Counter(len(_cells(line, source)) for line in lines[:1000] if line.strip())
+        width = counts.most_common(1)[0][0] if counts else len(columns)
+        columns = [f"c{n}" for n in range(width)]
+    header = first + b"\n" if has_header else b""
+    place = _place(source.time_index, columns, source.file)
+    unit = _text_unit(source, lines[has_header : has_header + 1000], place)
+    made = _made(
+        source, files, arrival, "csv", tuple(columns), header, unit=unit, separator=separator, has_header=has_header
+    )
+    return made
+
+
+def _cells(line: bytes, source: SourceConfig) -> list[str]:
+    text = line.rstrip(b"\r\n").decode("utf-8", errors="replace")
+    if not source.quote:
+        return text.split(source.separator)
+    return next(csv.reader([text], delimiter=source.separator), [""])
+
+
+def _looks_like_header(source: SourceConfig, lines: Sequence[bytes]) -> bool:
+    """Whether the first line has no time where a later one has one."""
+    if not isinstance(source.time_index, int):
+        return True
+    first, *others = ([*_cells(line, source)] for line in lines[:20] if line.strip())
+    return not _is_time(first, source.time_index) and any(_is_time(cells, source.time_index) for cells in others)
+
+
+def _is_time(cells: Sequence[str], place: int) -> bool:
+    return place < len(cells) and _kind_of(cells[place]) is not None
+
+
+def _kind_of(text: str) -> int | None:
+    """What kind of time a text is, or None."""
+    data = np.frombuffer(text.encode() + b" ", np.uint8)
+    status = np.zeros(1, np.uint8)
+    _, kinds = times_of(data, status, np.zeros(1, np.int64), np.array([len(data) - 1]), 10**12)
+    return int(kinds[0]) if status[0] == GOOD or (status[0] != NO_TIME and kinds[0] != NUMBER) else None
+
+
+def _text_unit(source: SourceConfig, lines: Sequence[bytes] | None, place: int | None) -> TimeUnit:
+    """The unit of the source; instants are counted in microseconds unless it says something else."""
+    return source.unit or "us" if lines is None or place is None else source.unit or _guessed(source, lines, place)
+
+
+def _guessed(source: SourceConfig, lines: Sequence[bytes], place: int) -> TimeUnit:
+    kinds = [_kind_of(cells[place]) for cells in (_cells(line, source) for line in lines) if place < len(cells)]
+    if all(kind in (NUMBER, None) for kind in kinds) and NUMBER in kinds:
+        raise InputError(
+            "the times are numbers, and nothing says how long a tick is", at=str(source.file),
+            fix='say so: --unit s, or "sourceTimeUnit": "s" (ps, ns, us, ms, s)',
+        )  # fmt: skip
+    return "us"
+
+
+def _made(
+    source: SourceConfig, files: tuple[Path, ...], arrival: int | str | None, kind: str, names: tuple[str, ...],
+    header: bytes, *, unit: TimeUnit, separator: int = 0, has_header: bool = False,
+) -> Layout:  # fmt: skip
+    return Layout(
+        files=files, named=source.file, format=kind, separator=separator, names=names, has_header=has_header, header=header,
+        time=_place(source.time_index, names, source.file),
+        arrival=None if arrival is None else _place(arrival, names, source.file),
+        key=None if source.key is None else _place(source.key, names, source.file),
+        unit=unit, zone=source.zone, quote=source.quote, multiline=bool(source.multiline),
+    )  # fmt: skip
+
+
+def _place(column: int | str, names: Sequence[str], file: Path) -> int:
+    if isinstance(column, str) and column in names:
+        return list(names).index(column)
+    if isinstance(column, str) and column.isdigit() and int(column) < len(names):
+        return int(column)
+    if isinstance(column, int) and column < len(names):
+        return column
+    if isinstance(column, int):
+        raise InputError(f"there is no column {column}", at=str(file), fix=f"the columns are 0 to {len(names) - 1}")
+    raise InputError(
+        f'there is no column "{column}"', at=str(file), fix=did_you_mean(column, names), name="unknown_column"
+    )
+
+
+def _parquet_layout(source: SourceConfig, files: tuple[Path, ...], arrival: int | str | None) -> Layout:
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        schema = pq.read_schema(files[0])
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(f"{files[0].name} is not Parquet: {error}", at=str(files[0]), fix="check the format") from None
+    made = _made(source, files, arrival, "parquet", tuple(schema.names), b"", unit=source.unit or "us")
+    kind = schema.field(made.time).type
+    if source.unit is None and pa.types.is_timestamp(kind):
+        return replace(made, unit=kind.unit)
+    if source.unit is None and pa.types.is_integer(kind):
+        raise InputError(
+            "the times are numbers, and nothing says how long a tick is", at=str(source.file),
+            fix='say so: --unit s, or "sourceTimeUnit": "s" (ps, ns, us, ms, s)',
+        )  # fmt: skip
+    return made
+
+
+def pieces_of(layout: Layout, *, at_least: int = 1, most_bytes: int = PIECE_BYTES) -> list[Piece]:
+    """The pieces of all files, in order."""
+    if layout.format == "parquet":
+        return [piece for number, path in enumerate(layout.files) for piece in _row_groups(number, path)]
+    total = sum(path.stat().st_size for path in layout.files)
+    size = max(1, min(most_bytes, -(-total // max(1, at_least))))
+    return [piece for number, path in enumerate(layout.files) for piece in _stretches(layout, number, path, size)]
+
+
+def _row_groups(number: int, path: Path) -> Iterator[Piece]:
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    metadata, row = pq.read_metadata(path), 0
+    for group in range(metadata.num_row_groups):
+        yield Piece(number, path, group, group + 1, row)
+        row += metadata.row_group(group).num_rows
+
+
+def _stretches(layout: Layout, number: int, path: Path, size: int) -> Iterator[Piece]:
+    length = path.stat().st_size
+    with path.open("rb") as file:
+        first = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
+        file.seek(first)
+        if layout.has_header:
+            line = file.readline()
+            if line.strip(b"\r\n") != layout.header.strip(b"\r\n") and line.strip():
+                raise InputError(
+                    f"the header of {path.name} differs from the one of {layout.files[0].name}", at=str(path),
+                    fix="keep files of one kind in a folder",
+                )  # fmt: skip
+        start = file.tell()
+    ends = _quoted_ends(layout, path, start, size) if layout.multiline else _line_ends(path, start, size, length)
+    for end in ends:
+        yield Piece(number, path, start, end)
+        start = end
+
+
+def _line_ends(path: Path, start: int, size: int, length: int) -> Iterator[int]:
+    """Where stretches of about ``size`` bytes end, each behind a line break."""
+    with path.open("rb") as file:
+        while start < length:
+            file.seek(min(start + size, length) - 1)
+            while (block := file.readline(1 << 20)) and not block.endswith(b"\n"):
+                pass
+            start = file.tell()
+            yield start
+
+
+def _quoted_ends(layout: Layout, path: Path, start: int, size: int) -> Iterator[int]:
+    """The same where line breaks may stand inside quotes, which only reading from the beginning can tell."""
+    rest = b""
+    with path.open("rb") as file:
+        file.seek(start)
+        while block := file.read(size):
+            data = np.frombuffer(rest + block, np.uint8)
+            ends = row_ends(data, 0, len(data), layout.separator)
+            done = int(ends[-1]) if len(ends) else 0
+            rest = data[done:].tobytes()
+            if done:
+                start += done
+                yield start
+    if rest:
+        yield start + len(rest)

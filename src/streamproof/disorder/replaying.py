@@ -1,0 +1,323 @@
+"""Playing a stream back: each row is delivered when it is due, so that the delays of the file are kept.
+
+A row is due at ``start + (its time − the first time) / speed``. Rows that are due are delivered together, a few
+milliseconds' worth at a time; how late they were is measured and reported.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+
+from streamproof.disorder.config import SourceConfig
+from streamproof.disorder.hashing import Bytes
+from streamproof.disorder.layout import Layout, Piece, pieces_of, plan_layout
+from streamproof.disorder.rows import read_bytes
+from streamproof.disorder.scanning import GOOD, fields_of, members_of, row_ends, times_of
+from streamproof.disorder.units import TICKS, TimeUnit
+from streamproof.errors import InputError
+from streamproof.events.files.writer import replacing
+from streamproof.events.order import Ints
+
+BLOCK: Final = 4 << 20
+REST: Final = 0.002  # seconds: the shortest sleep, so that rows go out in small groups
+SAVED_EVERY: Final = 1.0
+STATE_VERSION: Final = 1
+
+
+class Rows(NamedTuple):
+    """Some rows of a file: their bytes, and when they are due in ticks."""
+
+    data: Bytes
+    starts: Ints
+    ends: Ints
+    due: Ints
+    offset: int  # of the first byte, in the file
+    rejected: int
+
+    def lines(self, first: int, last: int) -> list[bytes]:
+        """The rows themselves, without line breaks."""
+        whole = self.data.tobytes() if last - first > 1000 else None
+        if whole is None:
+            return [self.data[a:b].tobytes().rstrip(b"\r\n") for a, b in self._spans(first, last)]
+        return [whole[a:b].rstrip(b"\r\n") for a, b in self._spans(first, last)]
+
+    def block(self, first: int, last: int) -> bytes:
+        """The same rows as they stand, each with a line break."""
+        if first == last:
+            return b""
+        start, end = int(self.starts[first]), int(self.ends[last - 1])
+        if int((self.ends[first:last] - self.starts[first:last]).sum()) == end - start:
+            text = self.data[start:end].tobytes()
+        else:  # rejected rows lie in between
+            text = b"".join(self.data[a:b].tobytes() for a, b in self._spans(first, last))
+        return text if text.endswith(b"\n") else text + b"\n"
+
+    def _spans(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        return zip(self.starts[first:last].tolist(), self.ends[first:last].tolist(), strict=True)
+
+
+class Target(Protocol):
+    """Where rows are delivered to."""
+
+    interval: bool  # whether it takes rows by stretches of time, and not one by one
+
+    def send(self, rows: Rows, first: int, last: int) -> None: ...
+    def close_interval(self, number: int) -> None: ...
+    def close(self) -> None: ...
+
+
+class Recording:
+    """A file that can be played back."""
+
+    def __init__(
+        self, path: Path, *, time_column: int | str | None = None, unit: TimeUnit | None = None, separator: str = ","
+    ) -> None:
+        self.path = path
+        manifest = _manifest(path)
+        self.unit: TimeUnit = unit or (manifest or {}).get("source", {}).get("time_unit") or "ms"
+        column = self._column(time_column, separator)
+        source = SourceConfig(file=path, time_index=column, unit=self.unit, separator=separator)
+        self.layout = plan_layout(source, work=Path())
+        if self.layout.format == "parquet":
+            raise InputError(
+                "Parquet files are not replayed row by row", at=str(path),
+                fix='write the stream as CSV or JSONL: "output": {"format": "jsonl"}',
+            )  # fmt: skip
+
+    def _column(self, wanted: int | str | None, separator: str) -> int | str:
+        if wanted is not None:
+            return int(wanted) if isinstance(wanted, str) and wanted.isdigit() else wanted
+        if self.path.suffix in (".jsonl", ".ndjson"):
+            return "ingestion_time"
+        try:
+            with self.path.open("rb") as file:
+                first = file.readline().decode("utf-8", errors="replace").strip().removeprefix("\ufeff")
+        except OSError:
+            return 0
+        return "ingestion_time" if "ingestion_time" in first.split(separator) else 0
+
+    @property
+    def header(self) -> bytes:
+        return self.layout.header
+
+    def rows(self, offset: int = 0) -> Iterator[Rows]:
+        """The rows from a byte on, block by block."""
+        for piece in pieces_of(self.layout, most_bytes=BLOCK):
+            if piece.end > offset:
+                start = max(piece.start, offset)
+                yield rows_in(self.layout, piece._replace(start=start))
+
+
+def rows_in(layout: Layout, piece: Piece) -> Rows:
+    """The rows of one piece, with their times."""
+    data = read_bytes(piece)
+    ends = row_ends(data, 0, len(data), layout.separator if layout.multiline else 0)
+    if len(data) and (not len(ends) or ends[-1] != len(data)):
+        ends = np.append(ends, len(data))
+    starts = np.concatenate([[0], ends[:-1]]).astype(np.int64) if len(ends) else ends
+    if layout.format == "jsonl":
+        name = layout.names[layout.time].encode()
+        status, spans = members_of(data, starts, ends, np.frombuffer(name, np.uint8), np.array([len(name)]))
+    else:
+        place = np.array([layout.time], np.int64)
+        status, spans, _ = fields_of(data, starts, ends, layout.separator, layout.quote, place, len(layout.names))
+    due, _ = times_of(data, status, spans[0], spans[1], TICKS[layout.unit])
+    good = status == GOOD
+    return Rows(data, starts[good], ends[good], due[good], piece.start, int((~good).sum()))
+
+
+def _manifest(path: Path) -> dict[str, Any] | None:
+    place = path.with_name(f"{path.stem}.manifest.json")
+    try:
+        found = json.loads(place.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+@dataclass
+class Played:
+    """How a replay went."""
+
+    rows: int = 0
+    rejected: int = 0
+    seconds: float = 0.0
+    offset: int = 0  # of the first byte that was not delivered
+    finished: bool = False
+    last_lag: float = 0.0  # ms
+    lags: Ints = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)  # µs that groups came late, by group
+    sizes: Ints = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "rows": self.rows, "rejected": self.rejected, "seconds": round(self.seconds, 3),
+            "per_second": round(self.rows / self.seconds, 1) if self.seconds else None, "finished": self.finished,
+            "lag_ms": {"p50": self.lag(0.5), "p99": self.lag(0.99), "max": self.lag(1.0)},
+        }  # fmt: skip
+
+    def lag(self, share: float) -> float | None:
+        """How late rows were delivered, in ms: at most this for the given share of them."""
+        if not len(self.lags):
+            return None
+        order = np.argsort(self.lags)
+        reached = np.searchsorted(np.cumsum(self.sizes[order]), share * self.sizes.sum())
+        return round(float(self.lags[order][min(reached, len(order) - 1)]) / 1000, 3)
+
+
+class Replay:
+    """Plays a recording to a target."""
+
+    def __init__(
+        self, recording: Recording, target: Target, *, speed: float | None = 1.0, every: float = 1.0,
+        rows_per_file: int = 10_000, limit: int | None = None, state: Path | None = None,
+        progress: Callable[[Played], None] = lambda played: None,
+    ) -> None:  # fmt: skip
+        if speed is not None and not speed > 0:
+            raise InputError(f"a speed of {speed} never arrives", at="--speed", fix="give a positive number")
+        if every <= 0 or rows_per_file < 1:
+            raise InputError(
+                "intervals and files hold something", at="--every, --rows-per-file", fix="give positive numbers"
+            )
+        self._recording, self._target, self._speed = recording, target, speed
+        self._every, self._rows_per_file, self._limit = every, rows_per_file, limit
+        self._state_path, self._progress = state, progress
+        self.played = Played()
+        self._lags: list[int] = []
+        self._sizes: list[int] = []
+        self._saved = 0.0
+
+    def run(self) -> Played:
+        """Deliver everything; interrupted, it can be taken up again where it stopped."""
+        began = time.monotonic()
+        state = self._load_state()
+        self.played.offset = state.get("offset", 0)
+        self.played.rows = state.get("rows", 0)
+        first: int | None = state.get("first")
+        clock: tuple[float, int] | None = None
+        try:
+            for rows in self._recording.rows(self.played.offset):
+                if first is None and len(rows.due):
+                    first = int(rows.due[0])
+                if clock is None and len(rows.due):  # at this moment of ours this tick of the recording is due
+                    clock = time.monotonic(), int(rows.due[0])
+                if clock is not None and not self._play(rows, clock, first or 0):
+                    break
+            else:
+                self.played.finished = True
+            if self._target.interval:
+                self._close_interval(first or 0)
+        finally:
+            self.played.seconds = time.monotonic() - began
+            self.played.lags, self.played.sizes = np.array(self._lags, np.int64), np.array(self._sizes, np.int64)
+            self._save_state(first)
+            self._target.close()
+        return self.played
+
+    def _play(self, rows: Rows, clock: tuple[float, int], first: int) -> bool:
+        self.played.rejected += rows.rejected
+        at, end = 0, len(rows.due)
+        if self._limit is not None:
+            end = min(end, self._limit - self.played.rows)
+        started, start_tick = clock
+        per_second = TICKS[self._recording.unit] * (self._speed or 1.0)
+        dues = started + np.maximum.accumulate(rows.due[:end] - start_tick) / per_second if end else np.zeros(0)
+        while at < end:
+            last = self._due(dues, at, end)
+            if last == at:
+                continue
+            at = self._deliver(rows, at, last, dues, first)
+        self.played.offset = rows.offset + (int(rows.ends[end - 1]) if end else len(rows.data))
+        return self._limit is None or self.played.rows < self._limit
+
+    def _due(self, dues: Any, at: int, end: int) -> int:
+        """How far rows are due; waits a little if none is."""
+        if self._speed is None:
+            return min(end, at + 1000)
+        now = time.monotonic()
+        last = int(np.searchsorted(dues, now, side="right"))
+        if last <= at:
+            time.sleep(min(max(dues[at] - now, REST), 0.5))
+            self._report()
+            return at
+        return last
+
+    def _deliver(self, rows: Rows, at: int, last: int, dues: Any, first: int) -> int:
+        if self._target.interval:
+            number, last = self._interval(rows, at, last, first)
+            self._target.send(rows, at, last)
+            self._open = number
+        else:
+            self._target.send(rows, at, last)
+        if self._speed is not None:
+            now = time.monotonic()
+            self._lags.append(int((now - float(dues[at])) * 1e6))
+            self.played.last_lag = self._lags[-1] / 1000
+            self._sizes.append(last - at)
+        self.played.rows += last - at
+        self.played.offset = rows.offset + int(rows.ends[last - 1])
+        self._report()
+        return last
+
+    _open: int | None = None  # the interval whose rows are being collected
+
+    def _interval(self, rows: Rows, at: int, last: int, first: int) -> tuple[int, int]:
+        """The interval of the next row, and up to where the due rows belong to it; a finished one is closed."""
+        if self._speed is None:
+            number = self.played.rows // self._rows_per_file
+            last = min(last, at + (number + 1) * self._rows_per_file - self.played.rows)
+        else:
+            length = max(1, int(self._every * TICKS[self._recording.unit] * self._speed))
+            numbers = (rows.due[at:last] - first) // length
+            number = int(numbers[0])
+            last = at + int(np.searchsorted(numbers, number, side="right")) if np.all(np.diff(numbers) >= 0) else at + 1
+        if self._open is not None and number != self._open:
+            self._close_interval(first)
+        return number, last
+
+    def _close_interval(self, first: int) -> None:
+        if self._open is not None:
+            self._target.close_interval(self._open)
+            self._open = None
+            self._save_state(first)
+
+    def _report(self) -> None:
+        now = time.monotonic()
+        if now - self._saved >= SAVED_EVERY:
+            self._saved = now
+            self._progress(self.played)
+            if not self._target.interval:
+                self._save_state(None)
+
+    def _load_state(self) -> dict[str, Any]:
+        if self._state_path is None or not self._state_path.exists():
+            return {}
+        try:
+            state = json.loads(self._state_path.read_text(encoding="utf-8"))
+        except ValueError:
+            raise InputError(
+                f"{self._state_path} is not a place to go on from", at="--resume", fix="remove it to start anew"
+            ) from None
+        if state.get("version") != STATE_VERSION or state.get("file") != str(self._recording.path.resolve()):
+            raise InputError(
+                f"{self._state_path} belongs to another replay: {state.get('file')}", at="--resume",
+                fix="give each replay a file of its own, or remove it to start anew",
+            )  # fmt: skip
+        return dict(state)
+
+    def _save_state(self, first: int | None) -> None:
+        if self._state_path is None:
+            return
+        kept = {} if first is not None or not self._state_path.exists() else self._load_state()
+        state = {
+            "version": STATE_VERSION, "file": str(self._recording.path.resolve()), "offset": self.played.offset,
+            "rows": self.played.rows, "first": first if first is not None else kept.get("first"),
+        }  # fmt: skip
+        with replacing(self._state_path.resolve(), overwrite=True) as place:
+            place.write_text(json.dumps(state) + "\n", encoding="utf-8")

@@ -1,0 +1,340 @@
+"""Finding rows, fields and times in the bytes of a file, compiled: one pass, nothing is decoded or copied.
+
+A time is a whole number, or an instant like ``2024-05-01T12:00:00.123+02:00`` (also with a blank instead of the T, a
+comma before the fraction, a date alone). What is neither is left to the slow and explaining way.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+GOOD, BLANK, FIELDS, OPEN_QUOTE, NO_TIME, ODD_TIME, TOO_FINE, NO_OBJECT = range(8)  # what became of a row
+ZONED, NAIVE, NUMBER = range(3)  # what kind of time it has
+_LF, _CR, _QUOTE = 10, 13, 34
+_LONGEST = 4_000_000_000_000_000_000  # a number above it would overflow with its next digit
+
+
+@njit(cache=True)
+def row_ends(data, start, end, quoted_lines):  # type: ignore[no-untyped-def]
+    """Where rows end (behind their line break), in ``data[start:end]``; with quotes, breaks inside them do not count."""
+    size = 0
+    inside, fresh = False, True
+    separator = quoted_lines  # 0: every line break ends a row
+    for i in range(start, end):
+        if data[i] == _LF and not inside:
+            size += 1
+    out = np.empty(size + 1, np.int64)
+    count = 0
+    for i in range(start, end):
+        byte = data[i]
+        if separator:
+            if byte == _QUOTE:
+                if inside or fresh:
+                    inside = not inside
+                    fresh = not inside  # a doubled quote opens again
+                    continue
+            fresh = not inside and (byte == separator or byte == _LF)
+        if byte == _LF and not inside:
+            out[count] = i + 1
+            count += 1
+    return out[:count]
+
+
+@njit(cache=True)
+def fields_of(data, starts, ends, separator, quote, wanted, expected):  # type: ignore[no-untyped-def]
+    """For each row what became of it, where its wanted fields start and end, without quotes, and how many it has."""
+    n = len(starts)
+    status, counts = np.zeros(n, np.uint8), np.zeros(n, np.int64)
+    spans = np.zeros((2 * len(wanted), n), np.int64)
+    for row in range(n):
+        at, end = starts[row], _trimmed(data, starts[row], ends[row])
+        if _is_blank(data, at, end):
+            status[row] = BLANK
+            continue
+        number = 0
+        while True:
+            begin, stop, at, closed = _field(data, at, end, separator, quote)
+            if not closed:
+                status[row] = OPEN_QUOTE
+            for place in range(len(wanted)):
+                if number == wanted[place]:
+                    spans[2 * place, row], spans[2 * place + 1, row] = begin, stop
+            number += 1
+            if at >= end:
+                break
+            at += 1
+        counts[row] = number
+        if status[row] == GOOD and number != expected:
+            status[row] = FIELDS
+    return status, spans, counts
+
+
+@njit(cache=True)
+def _trimmed(data, at, end):  # type: ignore[no-untyped-def]
+    while end > at and (data[end - 1] == _LF or data[end - 1] == _CR):
+        end -= 1
+    return end
+
+
+@njit(cache=True)
+def _is_blank(data, at, end):  # type: ignore[no-untyped-def]
+    for i in range(at, end):
+        if data[i] != 32 and data[i] != 9:
+            return False
+    return True
+
+
+@njit(cache=True)
+def _field(data, at, end, separator, quote):  # type: ignore[no-untyped-def]
+    """One field: where its text starts and stops, where the separator behind it stands, whether its quotes match."""
+    begin = at
+    if not (quote and at < end and data[at] == _QUOTE):
+        while at < end and data[at] != separator:
+            at += 1
+        return begin, at, at, True
+    at += 1
+    closed = False
+    while at < end:
+        if data[at] == _QUOTE:
+            if at + 1 < end and data[at + 1] == _QUOTE:
+                at += 1
+            else:
+                closed = True
+                break
+        at += 1
+    stop = at
+    while at < end and data[at] != separator:
+        at += 1
+    return begin + 1, stop, at, closed
+
+
+@njit(cache=True)
+def members_of(data, starts, ends, names, name_ends):  # type: ignore[no-untyped-def]
+    """For each line of JSON what became of it, and where the values of the wanted members of its object lie."""
+    n, wanted = len(starts), len(name_ends)
+    status = np.zeros(n, np.uint8)
+    spans = np.zeros((2 * wanted, n), np.int64)
+    for row in range(n):
+        at, end = starts[row], _trimmed(data, starts[row], ends[row])
+        if _is_blank(data, at, end):
+            status[row] = BLANK
+            continue
+        depth, of, value = 0, -1, False  # how deep, which member, whether its value comes next
+        good = True
+        while at < end and good:
+            byte = data[at]
+            if byte == _QUOTE:
+                stop = _string_end(data, at + 1, end)
+                if stop == end:
+                    good = False
+                    break
+                if depth == 1 and value:
+                    if of >= 0:
+                        spans[2 * of, row], spans[2 * of + 1, row] = at + 1, stop
+                    of, value = -1, False
+                elif depth == 1:
+                    of = _named(data, at + 1, stop, names, name_ends)
+                at = stop + 1
+                continue
+            if byte == 123 or byte == 91:
+                if depth == 0 and byte == 91:
+                    good = False
+                depth += 1
+                if depth > 1 and value:
+                    value, of = False, -1
+            elif byte == 125 or byte == 93:
+                depth -= 1
+                if depth == 0:
+                    at += 1
+                    break
+            elif depth == 1 and byte == 58:
+                value = True
+            elif depth == 1 and byte == 44:
+                of, value = -1, False
+            elif depth == 1 and value and byte != 32 and byte != 9:
+                stop = at
+                while stop < end and data[stop] != 44 and data[stop] != 125 and data[stop] != 32:
+                    stop += 1
+                if of >= 0 and data[at] != 110:  # null has no text
+                    spans[2 * of, row], spans[2 * of + 1, row] = at, stop
+                of, value = -1, False
+                at = stop
+                continue
+            elif depth == 0 and byte != 32 and byte != 9:
+                good = False
+            at += 1
+        if not good or depth != 0 or not _is_blank(data, at, end):
+            status[row] = NO_OBJECT
+    return status, spans
+
+
+@njit(cache=True)
+def _string_end(data, at, end):  # type: ignore[no-untyped-def]
+    while at < end and data[at] != _QUOTE:
+        at += 2 if data[at] == 92 else 1
+    return min(at, end)
+
+
+@njit(cache=True)
+def _named(data, at, stop, names, name_ends):  # type: ignore[no-untyped-def]
+    """Which of the wanted names this is, or -1."""
+    begin = 0
+    for number in range(len(name_ends)):
+        if name_ends[number] - begin == stop - at:
+            same = True
+            for i in range(stop - at):
+                if data[at + i] != names[begin + i]:
+                    same = False
+                    break
+            if same:
+                return number
+        begin = name_ends[number]
+    return -1
+
+
+@njit(cache=True)
+def _digits(data, at, end, count):  # type: ignore[no-untyped-def]
+    """A number of exactly ``count`` digits, or -1."""
+    if at + count > end:
+        return -1
+    value = 0
+    for i in range(at, at + count):
+        digit = data[i] - 48
+        if digit < 0 or digit > 9:
+            return -1
+        value = value * 10 + digit
+    return value
+
+
+@njit(cache=True)
+def _days(year, month, day):  # type: ignore[no-untyped-def]
+    """Days since 1970-01-01."""
+    if month < 3:
+        year -= 1
+    era = year // 400
+    of_era = year - era * 400
+    shifted = month - 3 if month > 2 else month + 9
+    of_year = (153 * shifted + 2) // 5 + day - 1
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+
+
+@njit(cache=True)
+def _month_length(year, month):  # type: ignore[no-untyped-def]
+    if month == 2:
+        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    return 30 if month in (4, 6, 9, 11) else 31
+
+
+@njit(cache=True)
+def _whole(data, at, end):  # type: ignore[no-untyped-def]
+    """A whole number, perhaps with a sign and a fraction of zeros: (found, value)."""
+    negative = data[at] == 45
+    if data[at] == 45 or data[at] == 43:
+        at += 1
+    if at >= end:
+        return ODD_TIME, 0
+    value = 0
+    first = at
+    while at < end and 48 <= data[at] <= 57:
+        value = value * 10 + (data[at] - 48)
+        if value > _LONGEST // 10:
+            if at + 1 < end and 48 <= data[at + 1] <= 57:
+                return ODD_TIME, 0
+        at += 1
+    if at == first:
+        return ODD_TIME, 0
+    if at < end and data[at] == 46:
+        at += 1
+        while at < end and data[at] == 48:
+            at += 1
+        if at < end and 48 <= data[at] <= 57:
+            return TOO_FINE, 0
+    return (GOOD if at == end else ODD_TIME), (-value if negative else value)
+
+
+@njit(cache=True)
+def _instant(data, at, end, per_second):  # type: ignore[no-untyped-def]
+    """An ISO instant: (found, ticks, kind)."""
+    year, month, day = _digits(data, at, end, 4), _digits(data, at + 5, end, 2), _digits(data, at + 8, end, 2)
+    if year < 1 or not 1 <= month <= 12 or day < 1 or data[at + 4] != 45 or data[at + 7] != 45:
+        return ODD_TIME, 0, NAIVE
+    if day > _month_length(year, month):
+        return ODD_TIME, 0, NAIVE
+    seconds, fraction = _days(year, month, day) * 86_400, 0
+    at += 10
+    kind = NAIVE
+    if at < end:
+        if data[at] != 84 and data[at] != 32 and data[at] != 116:
+            return ODD_TIME, 0, NAIVE
+        hour, minute, second = _digits(data, at + 1, end, 2), _digits(data, at + 4, end, 2), 0
+        if not 0 <= hour <= 23 or not 0 <= minute <= 59 or data[at + 3] != 58:
+            return ODD_TIME, 0, NAIVE
+        at += 6
+        if at < end and data[at] == 58:
+            second = _digits(data, at + 1, end, 2)
+            if not 0 <= second <= 59:
+                return ODD_TIME, 0, NAIVE
+            at += 3
+        seconds += hour * 3600 + minute * 60 + second
+        if at < end and (data[at] == 46 or data[at] == 44):
+            at += 1
+            unit = per_second
+            first = at
+            while at < end and 48 <= data[at] <= 57:
+                digit = data[at] - 48
+                if unit % 10 == 0:
+                    unit //= 10
+                    fraction += digit * unit
+                elif digit:
+                    return TOO_FINE, 0, NAIVE
+                at += 1
+            if at == first:
+                return ODD_TIME, 0, NAIVE
+        if at < end and data[at] == 32 and at + 1 < end:
+            at += 1
+        if at < end and (data[at] == 90 or data[at] == 122):
+            kind = ZONED
+            at += 1
+        elif at < end and (data[at] == 43 or data[at] == 45):
+            sign = 1 if data[at] == 43 else -1
+            hours, minutes = _digits(data, at + 1, end, 2), 0
+            at += 3
+            if hours < 0 or hours > 18:
+                return ODD_TIME, 0, NAIVE
+            if at < end and data[at] == 58:
+                at += 1
+            if at < end:
+                minutes = _digits(data, at, end, 2)
+                at += 2
+            if minutes < 0 or minutes > 59:
+                return ODD_TIME, 0, NAIVE
+            seconds -= sign * (hours * 3600 + minutes * 60)
+            kind = ZONED
+        if at != end:
+            return ODD_TIME, 0, NAIVE
+    if abs(seconds) > _LONGEST // per_second:
+        return ODD_TIME, 0, NAIVE
+    return GOOD, seconds * per_second + fraction, kind
+
+
+@njit(cache=True)
+def times_of(data, status, starts, ends, per_second):  # type: ignore[no-untyped-def]
+    """The time of each good row in ticks, and of which kind it is; rows without one change their status."""
+    ticks = np.zeros(len(starts), np.int64)
+    kinds = np.full(len(starts), NUMBER, np.uint8)
+    for row in range(len(starts)):
+        if status[row] != GOOD:
+            continue
+        at, end = starts[row], ends[row]
+        while at < end and (data[at] == 32 or data[at] == 9):
+            at += 1
+        while at < end and (data[end - 1] == 32 or data[end - 1] == 9):
+            end -= 1
+        if at >= end:
+            status[row] = NO_TIME
+        elif end - at >= 10 and data[at + 4] == 45 and data[at + 7] == 45:
+            status[row], ticks[row], kinds[row] = _instant(data, at, end, per_second)
+        else:
+            status[row], ticks[row] = _whole(data, at, end)
+    return ticks, kinds

@@ -1,0 +1,77 @@
+"""An analysis as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from streamproof.disorder.units import shown
+
+
+def text_of(figures: Mapping[str, Any]) -> str:
+    """All figures, the most important first."""
+    return "\n".join(_lines(figures))
+
+
+def _lines(f: Mapping[str, Any]) -> Iterator[str]:
+    unit = f["unit"]
+    yield f"events         {f['events']:,}" + (f"   ({f['rejected']:,} rejected)" if f["rejected"] else "")
+    yield f"out of order   {f['out_of_order']:,}   ({f['factor']:.4g} %)"
+    rate = f["frequency"]["per_second"]
+    yield f"frequency      {rate:,.4g} per second" if rate else "frequency      all at one time"
+    yield f"runs           {f['runs']:,}"
+    for name in ("lateness", "delay"):
+        if f.get(name) and f[name]["count"]:
+            parts = ("min", "mean", "p50", "p90", "p99", "p999", "max")
+            yield f"{name:<14} " + "   ".join(f"{part} {shown(f[name][part], unit)}" for part in parts)
+    counts = {name: f[name] for name in ("nulls", "negatives", "duplicates") if f[name]}
+    if counts:
+        yield "also           " + ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    if f["out_of_order"]:
+        yield from _curve(f)
+        yield from _blame(f)
+    yield from _extras(f)
+    yield ""
+    yield from f["advice"]
+
+
+def _curve(f: Mapping[str, Any]) -> Iterator[str]:
+    yield ""
+    yield "watermark delay   events lost"
+    for delay, percent in f["drop_curve"]:
+        yield f"{shown(delay, f['unit']):>15}   {percent:10.4f} %"
+    yield ""
+    yield "to lose at most   delay needed      rows held"
+    for name, delay in f["delay_for_loss"].items():
+        word = "nothing" if name == "0" else name.replace("%", " %")
+        yield f"{word:>15}   {shown(delay, f['unit']):<15} {f['rows_held'][name]:>11,}"
+
+
+def _blame(f: Mapping[str, Any]) -> Iterator[str]:
+    yield ""
+    yield "made late         by the event at"
+    for event in f["blame"][:5]:
+        ahead = f", {shown(event['ahead'], f['unit'])} ahead" if event["ahead"] else ""
+        yield f"{event['made_late']:>9,}         {event['moment']} ({event['row']}{ahead})"
+
+
+def _extras(f: Mapping[str, Any]) -> Iterator[str]:
+    if "keys" in f:
+        yield ""
+        yield f"{f['keys']['count']:,} keys; those with most late events:"
+        for row in f["keys"]["most_late"]:
+            yield f"  {row['key']}: {row['out_of_order']:,} of {row['events']:,}, up to {shown(row['max_lateness'], f['unit'])}"
+    if "order" in f:
+        yield ""
+        for name, value in f["order"].items():
+            number = f"{value:.6f}" if isinstance(value, float) else "–" if value is None else f"{value:,}"
+            yield f"{name:<17} {number}"
+    if "spark" in f:
+        s = f["spark"]
+        yield ""
+        window = f", windows of {shown(s['window'], f['unit'])}" if s["window"] else ""
+        yield (
+            f"Spark, {s['batches']:,} micro-batches of {s['batch_rows']:,} rows, delay {shown(s['delay'], f['unit'])}{window}: "
+            f"{s['dropped']:,} dropped ({s['percent']:.4g} %)"
+            + (f" from {s['windows_hit']:,} windows" if s["window"] else "")
+        )

@@ -1,0 +1,237 @@
+"""transition and drift: which events fire depends on those before them, key by key, incrementally.
+
+Every event is a tuple at its start. In the order of starts and payloads a key has a memory of one value: whether the
+condition held, or the value at the last firing. A change concerns its keys only: which of their events fire is computed
+before and after, and the difference goes out.
+
+State. Up to the *base*, an instant at or before the frontier, all is settled: of it each key keeps its memory alone.
+What fires at t depends on what comes up to t, so changes from the frontier on change the output from there on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from streamproof.events.schema import INT64
+from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.kernels.base import Context
+from streamproof.kernels.cells import Cells, Ints, Layout, float_bits
+from streamproof.kernels.delta import Delta
+from streamproof.kernels.expressions import Columns, compile_expression, keep
+from streamproof.kernels.lasting_events.points import refuse_late
+from streamproof.kernels.pairs import Keys, cells_of
+from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, merged, ordered
+from streamproof.kernels.settling import Held, Settling
+from streamproof.kernels.store import Store
+from streamproof.plan.check import Typed
+from streamproof.plan.driven.typed import measured_as
+from streamproof.plan.driving import Drift, Transition
+from streamproof.plan.expr import Cast, Col, Expr, Lit
+from streamproof.plan.typing import Scope
+
+VALUE, KNOWN = PAYLOAD, PAYLOAD + 1  # the value that decides, and whether there is one
+OWN = 2  # so many cells stand before the payload's
+
+
+class _FiringKernel(Settling):
+    """What both have in common."""
+
+    def __init__(self, typed: Typed, context: Context, key: tuple[str, ...], expr: Expr) -> None:
+        schema = typed.schema
+        self.keys = Keys([schema[name] for name in key], context)
+        self.layout = Layout.of(schema)
+        self.rows = Store(OWN + self.layout.width)  # tuples from the base on
+        self.memory = Store(OWN)  # what each key remembers of before
+        self.base = BEGINNING
+        self.frontiers = [BEGINNING]
+        self.settings = (0, 0, True)  # the step, the way, and whether it is about becoming true
+        self._names = schema.names
+        self._key = [schema.names.index(name) for name in key]
+        self._value = compile_expression(expr, Scope.one(schema, registry=context.registry))
+        self._context = context
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        output = self._change(self._read(delta))
+        self.frontiers = [max(*self.frontiers, delta.frontier)]
+        self.settle_now_and_then()
+        return output.at(*self.frontiers)
+
+    def _read(self, delta: Delta) -> Cells:
+        refuse_late(delta)
+        lost = self._context.lost_rows(len(delta))
+        columns = dict(zip(map(Col, self._names), delta.columns, strict=True))
+        found = self._value(Columns({**columns, Col("le"): pa.array(delta.le)}, len(delta), lost=lost))
+        value, known = self.measured(found)
+        key = cells_of(self.keys.layout, [delta.columns[n] for n in self._key], len(delta), self._context)
+        cells = cells_of(self.layout, delta.columns, len(delta), self._context)
+        number = self.keys.number(delta.group, key)
+        cells = np.column_stack([value, known, cells])
+        if lost is not None and not lost.kept.all():
+            some = lost.kept
+            return ordered(number[some], delta.le[some], delta.le[some] + 1, delta.w[some], cells[some])
+        return ordered(number, delta.le, delta.le + 1, delta.w, cells)
+
+    def measured(self, found: pa.Array) -> tuple[Ints, Ints]:
+        """The value of each row as a number, and whether there is one."""
+        raise NotImplementedError
+
+    def _change(self, rows: Cells) -> Delta:
+        touched = np.unique(rows[:, KEY])
+        old = self.rows.of_keys(touched)
+        new = merged(old, rows, before=BEGINNING)
+        self.rows.put(rows)
+        memory = self.memory.of_keys(touched)
+        before, after = (self._fired(part, memory)[0] for part in (old, new))
+        before[:, W] = -1
+        change = merged(before, after, before=BEGINNING)
+        key, le, re, w = (np.ascontiguousarray(change[:, n]) for n in (KEY, LE, RE, W))
+        columns = self.layout.decode(change[:, PAYLOAD + OWN :], self._context.strings)
+        return Delta(self.keys.group(key), le, re, w, tuple(columns))
+
+    def _fired(self, rows: Cells, memory: Cells) -> tuple[Cells, Cells]:
+        """The rows that fire, each once, and what their keys remember then."""
+        ties = self.layout.order_keys(rows[:, PAYLOAD + OWN :], self._context.strings)
+        order = np.lexsort((*ties[::-1], rows[:, LE], rows[:, KEY]))
+        fired, remembered = _run(rows, order, memory, *self.settings)
+        chosen = rows[np.sort(fired)]
+        chosen[:, W] = 1
+        return chosen, remembered
+
+    def held(self) -> dict[str, Held]:
+        return {"rows": Held(self.rows, None), "memory": Held(self.memory)}
+
+    def live_strings(self) -> Ints:
+        return np.concatenate([super().live_strings(), self.layout.string_codes(self._payload())])
+
+    def _payload(self) -> Cells:
+        return self.rows.all_rows()[:, PAYLOAD + OWN :]
+
+    def move_base(self, frontier: int) -> None:
+        if frontier >= FOREVER:  # all is settled
+            self.rows.replace(self.rows.all_rows()[:0])
+            self.memory.replace(self.memory.all_rows()[:0])
+            return
+        rows = self.rows.all_rows()
+        past = rows[:, LE] < frontier
+        _, remembered = self._fired(rows[past], self.memory.all_rows())
+        self.rows.replace(rows[~past])
+        self.memory.replace(remembered)
+
+
+class TransitionKernel(_FiringKernel):
+    """Where a condition becomes true."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        node = typed.node
+        assert isinstance(node, Transition)
+        super().__init__(typed, context, node.key, node.expr)
+
+    def measured(self, found: pa.Array) -> tuple[Ints, Ints]:
+        holds = keep(found).astype(np.int64)
+        return holds, np.ones(len(holds), np.int64)
+
+
+class DriftKernel(_FiringKernel):
+    """Where a value has moved far enough."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        node = typed.node
+        assert isinstance(node, Drift)
+        assert isinstance(node.step, Lit)
+        scope = Scope.one(typed.schema, registry=context.registry)
+        kind = measured_as(node.expr, node.step, scope)
+        super().__init__(typed, context, node.key, Cast(node.expr, kind))
+        self._whole = kind == INT64
+        step = node.step.value
+        assert step is not None
+        assert not isinstance(step, str)
+        bits = int(step) if self._whole else int(float_bits(np.array([float(step)]))[0])  # type: ignore[arg-type]
+        way = {"any": 0, "up": 1, "down": 2}[node.way]
+        self.settings = (bits, way if self._whole else way + 3, False)
+
+    def measured(self, found: pa.Array) -> tuple[Ints, Ints]:
+        known = found.is_valid().to_numpy(zero_copy_only=False)
+        values = found.fill_null(0).to_numpy(zero_copy_only=False)
+        if self._whole:
+            return values.astype(np.int64), known.astype(np.int64)
+        return float_bits(values), (known & ~np.isnan(values)).astype(np.int64)
+
+
+@njit(cache=True)
+def _find(memory, key, start):  # type: ignore[no-untyped-def]
+    """Where the memory of a key stands, from a place on; keys come in order."""
+    while start < len(memory) and memory[start, KEY] < key:
+        start += 1
+    return start
+
+
+@njit(cache=True)
+def _remembered(memory, kept, last, last_known, keys):  # type: ignore[no-untyped-def]
+    """The memories of all keys: those that were not asked, and the new ones, in the order of keys."""
+    out = np.zeros((len(memory) + len(keys), memory.shape[1]), np.int64)
+    i = count = 0
+    for j in range(len(keys)):
+        while i < len(memory) and memory[i, KEY] < keys[j]:
+            out[count] = memory[i]
+            count += 1
+            i += 1
+        if i < len(memory) and memory[i, KEY] == keys[j]:
+            i += 1
+        if last_known[j]:
+            out[count, KEY], out[count, LE], out[count, RE], out[count, W] = keys[j], kept, kept + 1, 1
+            out[count, VALUE], out[count, KNOWN] = last[j], 1
+            count += 1
+    while i < len(memory):
+        out[count] = memory[i]
+        count += 1
+        i += 1
+    return out[:count]
+
+
+@njit(cache=True)
+def _run(rows, order, memory, step, way, is_transition):  # type: ignore[no-untyped-def]
+    fired = np.empty(len(rows), np.int64)
+    keys = np.empty(len(rows), np.int64)
+    last, known = np.empty(len(rows), np.int64), np.empty(len(rows), np.bool_)
+    count, groups, at = 0, 0, 0
+    for n in range(len(order)):
+        row = order[n]
+        if n == 0 or rows[row, KEY] != rows[order[n - 1], KEY]:
+            at = _find(memory, rows[row, KEY], at)
+            there = at < len(memory) and memory[at, KEY] == rows[row, KEY]
+            keys[groups] = rows[row, KEY]
+            last[groups] = memory[at, VALUE] if there else 0
+            known[groups] = there
+            groups += 1
+        g = groups - 1
+        if not rows[row, KNOWN] or rows[row, W] <= 0:
+            continue
+        value = rows[row, VALUE]
+        if is_transition:
+            fires = value == 1 and last[g] == 0
+            last[g], known[g] = value, True
+        else:
+            fires = known[g] and _moved(value, last[g], step, way)
+            if fires or not known[g]:
+                last[g], known[g] = value, True
+        if fires:
+            fired[count] = row
+            count += 1
+    return fired[:count], _remembered(memory, np.int64(-(2**62)), last, known, keys[:groups])
+
+
+@njit(cache=True)
+def _moved(now, then, step, way):  # type: ignore[no-untyped-def]
+    """Whether the distance is at least the step; ways from 3 on are of floats, given as bits."""
+    if way < 3:
+        if now >= then:
+            return way != 2 and np.uint64(now) - np.uint64(then) >= np.uint64(step)
+        return way != 1 and np.uint64(then) - np.uint64(now) >= np.uint64(step)
+    a, b, limit = np.int64(now).view(np.float64), np.int64(then).view(np.float64), np.int64(step).view(np.float64)
+    if way == 4:
+        return a - b >= limit
+    if way == 5:
+        return b - a >= limit
+    return abs(a - b) >= limit

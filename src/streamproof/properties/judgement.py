@@ -1,0 +1,146 @@
+"""Judging a run: the formula over the run's letters. Undecided is not good enough, and saying nothing is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from streamproof.properties.formula import Bounded, Formula, formula
+from streamproof.properties.letters import Letter, Letters, Tumbling
+from streamproof.properties.progress import Progress, safe_length
+from streamproof.properties.runs import SubjectRun
+from streamproof.properties.verdict import FormulaError, Verdict
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """A verdict and where it comes from."""
+
+    verdict: Verdict
+    formula: Formula
+    run: SubjectRun
+    word: list[Letter]
+    residual: Formula
+    decided_at: int | None  # the letter that decided, from 0
+    error: Exception | None
+    vacuous: str | None  # why a pass says nothing, or None
+
+    @cached_property
+    def reason(self) -> str:
+        """One line: why it is not a pass."""
+        if self.verdict is Verdict.ERROR:
+            return f"a predicate raised {type(self.error).__name__}: {self.error}"
+        if self.verdict is Verdict.FAILS:
+            return f"fails at window {self.decided_at} of {len(self.word)}"
+        if self.verdict is Verdict.HOLDS:
+            return "holds"
+        needed = safe_length(self.formula)
+        if needed is not None and needed > len(self.word):
+            return f"undecided: the run has {len(self.word)} windows, the formula needs {needed}"
+        return f"undecided after {len(self.word)} windows; still to show: {self.residual!r}"
+
+    def __bool__(self) -> bool:
+        return self.verdict is Verdict.HOLDS
+
+    def __str__(self) -> str:
+        from streamproof.properties.report import text_report  # noqa: PLC0415  # reports know judgements
+
+        return text_report(self)
+
+    def _repr_html_(self) -> str:
+        from streamproof.properties.report import html_fragment  # noqa: PLC0415
+
+        return html_fragment(self)
+
+    def __repr__(self) -> str:
+        return f"Judgement({self.verdict.name.lower()}: {self.reason})"
+
+
+class PropertyFailed(AssertionError):
+    """A property does not hold of a run. Its text is the report; in a notebook it is drawn."""
+
+    def __init__(self, judgement: Judgement) -> None:
+        super().__init__(str(judgement))
+        self.judgement = judgement
+
+    def _repr_html_(self) -> str:
+        return self.judgement._repr_html_()
+
+
+Observer = Callable[[Judgement], None]
+observers: list[Observer] = []  # told of every judgement: the pytest plugin counts them
+
+
+def judge(what: object, run: SubjectRun, *, letters: Letters | None = None) -> Judgement:
+    """The verdict of a formula over a run. ``letters`` are the generator's windows if not given."""
+    checked = formula(what)
+    _refuse_unbounded(checked)
+    layout = run.inputs[0].layout
+    word = (letters or Tumbling(layout.every, layout.every)).word(run)
+    progress = Progress(checked)
+    verdict = progress.over(word)
+    found = Judgement(
+        verdict, checked, run, word, progress.residual, progress.decided_at, progress.error, _vacuous(run, progress)
+    )
+    for observer in observers:
+        observer(found)
+    return found
+
+
+def _refuse_unbounded(f: Formula) -> None:
+    stack, seen = [f], set()
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Bounded) and current.bound is None:
+            raise FormulaError(
+                "a formula without a bound is never decided by a finite run",
+                at=repr(current),
+                fix=f"write .{current.word}(n); to watch a stream that goes on, use monitor",
+            )
+        inner = [part for part in current.operands if isinstance(part, Formula) and part not in seen]
+        seen.update(inner)
+        stack.extend(inner)
+
+
+def _vacuous(run: SubjectRun, progress: Progress) -> str | None:
+    if not any(output.table.num_rows for output in run.outputs):
+        return "the subject emitted no row"
+    if progress.antecedents.seen and not progress.antecedents.fired:
+        return "no left side of implies ever held"
+    return None
+
+
+def assert_holds(
+    what: object,
+    run: SubjectRun,
+    *,
+    letters: Letters | None = None,
+    undecided: Literal["fail", "pass"] = "fail",
+    vacuous: Literal["report", "fail"] = "report",
+) -> Judgement:
+    """Raise `PropertyFailed` unless the formula holds of the run.
+
+    ``undecided="pass"`` accepts runs that are too short to tell; ``vacuous="fail"`` refuses passes that say nothing.
+    """
+    found = judge(what, run, letters=letters)
+    accepted = found.verdict is Verdict.HOLDS or (undecided == "pass" and found.verdict is Verdict.UNDECIDED)
+    if not accepted or (vacuous == "fail" and found.vacuous):
+        raise PropertyFailed(found)
+    return found
+
+
+def states(judgement: Judgement) -> list[tuple[Verdict, Formula, list[Any]]]:
+    """The formula's way along the word, letter by letter: verdict, residual, and what the predicates said."""
+    from streamproof.properties.reasons import said  # noqa: PLC0415
+
+    progress = Progress(judgement.formula)
+    found = []
+    for letter in judgement.word:
+        before = progress.residual
+        solved = progress.verdict.solved
+        verdict = progress.feed(letter)
+        reasons = said(before, letter) if verdict in {Verdict.FAILS, Verdict.ERROR} and not solved else []
+        found.append((verdict, progress.residual, reasons))
+    return found

@@ -1,0 +1,1 @@
+"""Quality of service: admission with proven bounds, deadlines, and schedulers that keep them."""

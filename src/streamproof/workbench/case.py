@@ -1,0 +1,94 @@
+"""A case: a complete plan, the streams it reads, and how a run goes; plain data with an id and a seed.
+
+>>> from streamproof.workbench.draw.plans import seeded_case
+>>> case = seeded_case(3)
+>>> case.id == seeded_case(3).id
+True
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from streamproof.events.event import Event, write_event
+from streamproof.events.history import History
+from streamproof.events.physical import PhysicalStream, to_history
+from streamproof.events.schema import Schema
+from streamproof.language import json as plan_json
+from streamproof.plan.limits import Limits
+from streamproof.plan.nodes import Plan
+from streamproof.workbench.schedule import Schedule
+
+Row: TypeAlias = "tuple[int, int, dict[str, Any]]"
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A physical stream with its schema, as events or as columns: each is made from the other when it is asked for."""
+
+    schema: Schema
+    events: tuple[Event, ...]
+
+    @staticmethod
+    def of(physical: PhysicalStream) -> Stream:
+        stream = Stream(physical.schema, tuple(physical.to_events()))
+        stream.__dict__["physical"] = physical
+        return stream
+
+    @cached_property
+    def physical(self) -> PhysicalStream:
+        """The events as columns."""
+        return PhysicalStream.from_events(self.events, schema=self.schema)
+
+    @cached_property
+    def history(self) -> History:
+        """What the stream adds up to."""
+        return to_history(self.physical, schema=self.schema)
+
+    @property
+    def rows(self) -> list[Row]:
+        """The history, row by row."""
+        return [(row.le, row.re, dict(row.payload)) for row in self.history.to_rows()]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Everything that a run needs, and where it comes from."""
+
+    plan: Plan
+    streams: Mapping[str, Stream]
+    horizon: int | None = None
+    limits: Limits = field(default_factory=Limits)
+    schedule: Schedule = field(default_factory=Schedule)
+    seed: int = 0
+    scenario: str = ""
+    factors: Mapping[str, str] = field(default_factory=dict)  # what the draw was told: operators, windows, facets
+
+    @property
+    def schemas(self) -> dict[str, Schema]:
+        return {name: stream.schema for name, stream in self.streams.items()}
+
+    @cached_property
+    def fingerprint(self) -> int:
+        """A number that depends on plan and streams alone."""
+        texts = [repr(write_event(event)) for stream in self.streams.values() for event in stream.events]
+        return zlib.crc32("\n".join([plan_json.dumps(self.plan), *texts]).encode())
+
+    @property
+    def id(self) -> str:
+        """The same for the same plan, streams and seed."""
+        return f"{self.scenario or 'case'}-{self.seed}-{self.fingerprint:08x}"
+
+    @property
+    def size(self) -> int:
+        """How many events the streams have, CTIs not counted."""
+        return sum(len(stream.events) for stream in self.streams.values()) - self.ctis
+
+    @property
+    def ctis(self) -> int:
+        """How many CTIs the streams have."""
+        return sum(not hasattr(event, "id") for stream in self.streams.values() for event in stream.events)

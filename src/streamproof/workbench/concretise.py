@@ -1,0 +1,242 @@
+"""The transformer: from an intent to concrete cases. Every pair of choices first, then at random.
+
+The choices of a scenario are *factors*: which operator stands in a hole, which kind of window, each facet of the data,
+each thing that a run may do. A covering array has every pair of their values in some row.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, cast
+
+from streamproof.errors import StreamproofError
+from streamproof.events.schema import Schema
+from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.generate import make_duplicates, make_speculative
+from streamproof.plan import nodes
+from streamproof.plan.check import check
+from streamproof.plan.modules import Registry
+from streamproof.plan.nodes import Plan
+from streamproof.workbench.case import Case, Stream
+from streamproof.workbench.draw.choices import RandomChoices
+from streamproof.workbench.draw.columns import Shape
+from streamproof.workbench.draw.dense import TYPES, UNITS
+from streamproof.workbench.draw.operators import Made
+from streamproof.workbench.draw.plans import shape_of
+from streamproof.workbench.facets import LIVES, Events, events, forbidden, is_possible, small_stream
+from streamproof.workbench.filling import Filler, is_windowed
+from streamproof.workbench.holes import WINDOWS as WINDOW_KINDS
+from streamproof.workbench.holes import Hole, OneOf, WindowHole
+from streamproof.workbench.intent import Intent
+from streamproof.workbench.modules import all_modules
+from streamproof.workbench.schedule import Schedule
+
+RUNS: Final[dict[str, tuple[Any, ...]]] = {
+    "cuts": (0, 2, -1),
+    "reorder": (False, True),
+    "interleave": (False, True),
+    "restart": (False, True),
+    "emission": ("speculative", "eager", "final"),
+    "optimise": (False, True),
+    "door": ("plan", "json", "xml", "python"),
+    "live": (False, True),
+    "buckets": (1, 2, 3),
+}
+"""What a run may do, as factors."""
+
+SCHEMAS: Final = ("k v", "k v f", "k v s", "k f d", "v b t", "k u z", "k v h g", "k day d", "v")
+"""The columns of streams whose columns are a hole, with the types that `TYPES` says."""
+
+NAMES: Final = ("S", "R", "T", "U", "V", "W")
+TRIES: Final = 20
+COSTLY: Final = ("fragment", "cuts", "restart", "live")
+LARGE: Final = 2**62  # what integers are when boundary values are among them
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The factors of an intent: those of its plan, and those of data and run."""
+
+    plan: dict[str, tuple[Any, ...]]
+    data: dict[str, tuple[Any, ...]]
+
+    @property
+    def all(self) -> dict[str, tuple[Any, ...]]:
+        return {**self.plan, **self.data}
+
+
+def factors_of(intent: Intent) -> Factors:
+    """What there is to choose."""
+    plan: dict[str, tuple[Any, ...]] = {}
+    for part, number in {part: number for number, part in enumerate(intent.walk())}.items():
+        if part.op == "operator":
+            plan[f"{number}.operator"] = part.fixed["among"]
+        if part.op == "operator" or is_windowed(part.op):
+            plan[f"{number}.window"] = _kinds(part.fixed.get("window"))
+    if any(part.op == "stream" and "columns" not in part.fixed for part in intent.walk()):
+        plan["schema"] = SCHEMAS
+    return Factors(plan, {**data_of(intent).factors(), **RUNS})
+
+
+def _kinds(window: Any) -> tuple[Any, ...]:
+    if isinstance(window, WindowHole):
+        return window.kinds
+    if isinstance(window, str):
+        return (window,)
+    if isinstance(window, OneOf):
+        return window.options
+    return WINDOW_KINDS if window is None or isinstance(window, Hole) else (window.kind,)
+
+
+def data_of(intent: Intent) -> Events:
+    """What the streams are like: as the outermost node says that says anything."""
+    return next((part.data for part in intent.walk() if part.data is not None), events())
+
+
+@lru_cache(maxsize=256)
+def _array(factors: tuple[tuple[str, tuple[Any, ...]], ...], salt: str) -> tuple[dict[str, Any], ...]:
+    from covertable import criteria, make  # type: ignore[import-untyped]  # noqa: PLC0415  # it has no types
+
+    lives = tuple((name, words) for name, words in factors if name in LIVES)
+    never = [
+        {"operator": "or", "conditions": [
+            {"operator": "ne", "left": a, "value": x}, {"operator": "ne", "left": b, "value": y},
+        ]}
+        for a, x, b, y in forbidden(lives)
+    ]  # fmt: skip
+    rows = make(dict(factors), criterion=criteria.simple, salt=salt, constraints=never or None)
+    return tuple(rows)
+
+
+def covering_rows(factors: Factors, *, seed: int) -> list[dict[str, Any]]:
+    """Rows in which every pair of values occurs that can occur together."""
+    several = {name: values for name, values in factors.all.items() if len(values) > 1}
+    single = {name: values[0] for name, values in factors.all.items() if len(values) == 1}
+    if len(several) < 2:
+        return [{**single, name: value} for name, values in several.items() for value in values] or [single]
+    return [{**single, **row} for row in _array(tuple(several.items()), str(seed))]
+
+
+def _stays(name: str, chance: random.Random) -> bool:
+    """Whether a costly choice is left as it usually is: in random rows, not in those of the covering array."""
+    return name in COSTLY and chance.random() < 0.8
+
+
+def random_row(factors: Mapping[str, Sequence[Any]], chance: random.Random) -> dict[str, Any]:
+    """A row drawn at random, of facets that go together."""
+    for _ in range(100):
+        row = {name: values[0] if _stays(name, chance) else chance.choice(values) for name, values in factors.items()}
+        if all(name not in row for name in LIVES) or is_possible(row):
+            return row
+    return row
+
+
+def concretise(
+    intent: Intent,
+    count: int,
+    *,
+    seed: int = 1,
+    streams_per_plan: int = 4,
+    registry: Registry | None = None,
+    start: int = 0,
+) -> Iterator[Case]:
+    """Cases number ``start`` to ``start + count`` of an intent, the same for the same seed.
+
+    Cases that follow each other have one plan, as many as ``streams_per_plan``.
+    """
+    for number in range(start // streams_per_plan, -(-(start + count) // streams_per_plan)):
+        group = concrete_group(intent, number, seed=seed, size=streams_per_plan, registry=registry)
+        first = number * streams_per_plan
+        yield from group[max(0, start - first) : max(0, start + count - first)]
+
+
+def concrete_group(
+    intent: Intent, number: int, *, seed: int, size: int, registry: Registry | None = None
+) -> list[Case]:
+    """The cases of the plan of that number: one plan over several streams, each with its own facets and run."""
+    factors = factors_of(intent)
+    rows = covering_rows(factors, seed=seed)
+    for attempt in range(TRIES):
+        chance = random.Random(f"{seed}/{intent.name}/{number}/{attempt}")  # noqa: S311  # test data, not secrets
+        first = rows[number] if number < len(rows) and attempt < TRIES // 2 else random_row(factors.all, chance)
+        rest = [{**first, **random_row(factors.data, chance)} for _ in range(size - 1)]
+        try:
+            return _cases(intent, [first, *rest], chance, registry or all_modules())
+        except StreamproofError:  # what was drawn is no plan: another draw
+            continue
+    return []
+
+
+def _cases(intent: Intent, rows: list[dict[str, Any]], chance: random.Random, registry: Registry) -> list[Case]:
+    choices = RandomChoices(chance.getrandbits(48))
+    leaves = list(dict.fromkeys(part for part in intent.walk() if part.op == "stream"))
+    unit = choices.pick(UNITS)
+    schemas = [_schema(leaf, rows[0], unit) for leaf in leaves]
+    many = [_streams(schemas, row, choices, data_of(intent)) for row in rows]
+    endless = any(row[1] == FOREVER for one in many for stream in one for row in stream.rows)
+    horizon = choices.integer(10, 40) if endless or choices.chance(10) else None
+    size = 1000 if all(row["boundary"] == "none" or row["pattern"] == "dense" for row in rows) else LARGE
+    shapes = [shape_of(*(streams[n] for streams in many), size=size) for n in range(len(leaves))]
+    filler = Filler(
+        choices, rows[0], _numbers(intent), _sources(leaves, shapes), schemas_of(schemas), registry, horizon
+    )
+    plan = _with_fragment(filler.fill(intent)[0], rows[0]["fragment"], filler.schemas)
+    check(plan, filler.schemas, registry=registry)
+    return [
+        _case(intent.name, (plan, horizon), streams, row, choices.integer(0, 2**31))
+        for streams, row in zip(many, rows, strict=True)
+    ]
+
+
+def _schema(leaf: Intent, row: Mapping[str, Any], unit: Any) -> Schema:
+    said = leaf.fixed.get("columns")
+    drawn = {name: TYPES[name] for name in row.get("schema", "").split()}
+    return Schema.of(said if said is not None else drawn, unit=unit)
+
+
+def _streams(schemas: list[Schema], row: Mapping[str, Any], choices: RandomChoices, data: Events) -> list[Stream]:
+    """One stream per leaf; one that begins at −∞ would leave hopping windows without an end."""
+    words = dict(row)
+    if words["duration"] == "infinite" and choices.chance(70):
+        found = [small_stream(choices, schema, words, data) for schema in schemas]
+        if not any(line[0] == BEGINNING for stream in found for line in stream.rows):
+            return found
+        words["duration"] = "long"
+    return [small_stream(choices, schema, words, data) for schema in schemas]
+
+
+def schemas_of(schemas: Sequence[Schema]) -> dict[str, Schema]:
+    """The schemas of the leaves, by the names of their sources."""
+    return dict(zip(NAMES, schemas, strict=False))
+
+
+def _sources(leaves: Sequence[Intent], shapes: Sequence[Shape]) -> dict[int, Made]:
+    return {id(leaf): (nodes.Source(NAMES[n]), shapes[n]) for n, leaf in enumerate(leaves)}
+
+
+def _numbers(intent: Intent) -> dict[int, int]:
+    """The nodes of an intent, numbered; one that stands in several places has the number of the last."""
+    return {id(part): number for number, part in enumerate(intent.walk())}
+
+
+def _with_fragment(plan: Plan, fragment: str, schemas: Mapping[str, Schema]) -> Plan:
+    """Speculation and duplicates by query: what is called later stands closer to the source."""
+    if fragment in ("duplicates", "both"):
+        plan = make_duplicates(plan)
+    if fragment in ("speculative", "both"):
+        plan = make_speculative(plan, schemas=schemas)
+    return plan
+
+
+def _case(
+    name: str, planned: tuple[Plan, int | None], streams: list[Stream], row: Mapping[str, Any], seed: int
+) -> Case:
+    plan, horizon = planned
+    used = nodes.sources(plan)
+    named = {source: stream for source, stream in zip(NAMES, streams, strict=False) if source in used}
+    schedule = Schedule(seed=seed, **{name: cast("Any", row[name]) for name in RUNS})
+    shown = {factor: str(value) for factor, value in row.items()}
+    return Case(plan, named, horizon, schedule=schedule, seed=seed, scenario=name, factors=shown)

@@ -1,0 +1,157 @@
+"""Dense streams: legal, with disorder, chains of retractions, duplicates, infinities, ties, nulls and CTIs.
+
+Times come from a small domain, so that events touch and overlap more than in any stream made from facets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+from streamproof.events.event import Cti, Event, Insert, Retract
+from streamproof.events.schema import Schema
+from streamproof.events.time import BEGINNING, FOREVER, Unit
+from streamproof.workbench.case import Row, Stream
+from streamproof.workbench.draw.choices import Choices
+from streamproof.workbench.smaller_streams import moved
+
+Payload = dict[str, Any]
+
+EARLIEST, LATEST, LONGEST = -8, 20, 9
+FAR = (10**15, 2**53 + 1, -(2**60), FOREVER - 45, BEGINNING + 20)
+
+VALUES: Mapping[str, Sequence[Any]] = {
+    "k": ("a", "b", None, "c"),
+    "s": (
+        "a", "", "A b", " x ", None, "12", "-3", "true", "x%y", "it's", "é", "日本", "1.5", "a_b\\", "2024-05-01",
+        "ßİ", "1e400", "2024-05-01T10:00Z", "20240501", "0.05", "9223372036854775808", "😀x", "a\nb", "-1e-7",
+        "Infinity", "NaN",
+    ),
+    "v": (0, 1, 2, 3, 5, 7, -1, -4, 10, None),
+    "u": (0, 1, 2, -3, 1000, None),
+    "f": (0.0, 1.0, 0.5, -0.0, -1.5, 2.25, 3.0, None, float("nan"), float("inf"), float("-inf"), 0.1),
+    "g": (0.0, 1.0, 0.5, -2.5, 4.0, 0.125, None),
+    "h": (1e308, -1e308, 5e-324, 1e16, 0.1, 2.5e-9, 9.0e18, -9223372036854775808.0, 123456.789, None),
+    "b": (True, False, None),
+    "d": (Decimal("0.00"), Decimal("1.50"), Decimal("-2.25"), Decimal("2.50"), Decimal("12345678.99"), None),
+    "t": (
+        datetime(2024, 2, 29, 12, 30, 15, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC),
+        datetime(1969, 12, 31, 23, 59, 59, 500_000, tzinfo=UTC), datetime(2023, 1, 1, 0, 0, 0, 1, tzinfo=UTC), None,
+    ),
+    "day": (date(2024, 5, 1), date(1970, 1, 1), date(1965, 12, 31), None),
+    "z": (None,),
+}  # fmt: skip
+TYPES = {
+    "k": "string", "s": "string", "v": "int64", "u": "int64", "f": "float64", "g": "float64", "h": "float64",
+    "b": "bool", "d": "decimal(10,2)", "t": "timestamp", "day": "date", "z": "null",
+}  # fmt: skip
+UNITS: tuple[Unit | None, ...] = (None, None, "s", "ms", "us", "ns")
+
+
+def random_schema(choices: Choices, unit: Unit | None) -> Schema:
+    """A few columns; most streams have a key and a number."""
+    names = [name for name, percent in (("k", 80), ("v", 85), ("f", 40)) if choices.chance(percent)]
+    rare = [name for name in TYPES if name not in ("k", "v", "f")]
+    for _ in range(choices.integer(0, 2)):
+        name = choices.pick(rare)
+        if name not in names:
+            names.append(name)
+    return Schema.of({name: TYPES[name] for name in names}, unit=unit)
+
+
+def random_stream(choices: Choices, schema: Schema, *, most: int = 12, far: bool = True) -> Stream:
+    """A stream of up to ``most`` steps, each an insert, a retraction or a CTI; now and then ``far`` away from 0."""
+    return _Writer(choices, schema, far=far).write(choices.integer(0 if choices.chance(15) else most // 3, most))
+
+
+class _Writer:
+    def __init__(self, choices: Choices, schema: Schema, *, far: bool) -> None:
+        self.choices = choices
+        self.schema = schema
+        self.live: dict[str, Row] = {}
+        self.sealed = BEGINNING
+        self.events: list[Event] = []
+        self.lasting = choices.chance(35)  # whether events may last forever
+        self.plain = choices.chance(30)  # without retractions and CTIs
+        self.far = choices.pick(FAR) if far and choices.chance(2) else 0  # times far from 0
+        self.alike = choices.chance(20)  # few different payloads and times, so that many events are equal or touch
+
+    def write(self, steps: int) -> Stream:
+        for _ in range(steps):
+            self._step()
+        if self.choices.chance(70):
+            self.events.append(Cti(FOREVER))
+        return Stream(self.schema, tuple(moved(event, self.far) for event in self.events))
+
+    def _step(self) -> None:
+        what = 0 if self.plain else self.choices.integer(0, 9)
+        if what <= 5 or (what <= 8 and not self._open()):
+            self._insert()
+        elif what <= 8:
+            self._retract()
+        else:
+            self._cti()
+
+    def _insert(self) -> None:
+        name = f"e{len(self.events)}"
+        le, re = self._lifetime()
+        if le < self.sealed or le >= re:
+            return
+        payload = self._payload()
+        self.live[name] = (le, re, payload)
+        self.events.append(Insert(name, le, re, payload))
+
+    def _lifetime(self) -> tuple[int, int]:
+        if self.live and self.choices.chance(15):  # the same times again
+            le, re, _ = self.choices.pick(list(self.live.values()))
+            return le, re
+        low = max(self.sealed, EARLIEST)
+        le = self.choices.integer(low, max(low, EARLIEST + 6 if self.alike else LATEST))
+        if self.lasting and self.sealed == BEGINNING and self.choices.chance(2):
+            le = BEGINNING
+        if self.lasting and self.choices.chance(20):
+            return le, FOREVER
+        return le, max(le, EARLIEST) + self.choices.integer(1, 3 if self.alike else LONGEST)
+
+    def _payload(self) -> Payload:
+        if self.live and self.choices.chance(80 if self.alike else 25):  # the same payload again
+            return dict(self.choices.pick(list(self.live.values()))[2])
+        return {name: self.choices.pick(_values(name, kind.kind)) for name, kind in self.schema}
+
+    def _open(self) -> list[str]:
+        """The events that may still change."""
+        return [name for name, (le, re, _) in self.live.items() if le >= self.sealed or re >= self.sealed]
+
+    def _retract(self) -> None:
+        name = self.choices.pick(self._open())
+        le, re, payload = self.live[name]
+        ends = self._new_ends(le, re)
+        re_new = self.choices.pick(ends)
+        self.events.append(Retract(name, le, re, re_new, payload))
+        if re_new <= le:
+            del self.live[name]
+        else:
+            self.live[name] = (le, re_new, payload)
+
+    def _new_ends(self, le: int, re: int) -> list[int]:
+        """Ends that the event may get: shorter, longer, or none at all."""
+        least = self.sealed if le < self.sealed else max(le, EARLIEST)
+        ends = [least + step for step in range(LONGEST) if least + step != re]
+        if le >= self.sealed:
+            ends.append(le)  # it never was
+        if self.lasting and re != FOREVER:
+            ends.append(FOREVER)
+        return ends
+
+    def _cti(self) -> None:
+        self.sealed = max(self.sealed, EARLIEST) + self.choices.integer(0, 6)
+        self.events.append(Cti(self.sealed))
+
+
+def _values(name: str, kind: str) -> Sequence[Any]:
+    """The values of a column: those of its name, or of a name with its type."""
+    if name in VALUES and TYPES[name].partition("(")[0] == kind:
+        return VALUES[name]
+    return next((VALUES[other] for other, known in TYPES.items() if known.partition("(")[0] == kind), (None,))

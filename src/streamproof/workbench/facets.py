@@ -1,0 +1,142 @@
+"""The facets of a scenario's data: words, or holes, and the small streams that are made from them.
+
+Words stand for smaller numbers here than in `streamproof.generate`: a case has a handful of events, so that an event
+is long when it outlasts the others, and a CTI is lazy when it comes after four of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, product
+from typing import Any, Final
+
+from streamproof.errors import PlanError, did_you_mean
+from streamproof.events.physical import PhysicalStream
+from streamproof.events.schema import Schema
+from streamproof.generate import Facets, contradiction, generated
+from streamproof.workbench.case import Stream
+from streamproof.workbench.draw.choices import Choices
+from streamproof.workbench.draw.dense import random_stream
+from streamproof.workbench.holes import any as anything
+from streamproof.workbench.holes import options_of
+
+WORDS: Final[dict[str, tuple[Any, ...]]] = {
+    "shape": ("interval", "point", "edge"),
+    "duration": ("short", "point", "long", "infinite"),
+    "overlap": ("medium", "low", "high"),
+    "pattern": ("random", "disjoint", "staggered", "back_to_back", "duplicates", "dense"),
+    "liveliness": ("steady", "never", "final", "lazy", "eager"),
+    "disorder": ("in_order", "slightly", "out_of_order", "highly"),
+    "speculation": ("none", "shrink", "extend", "full", "chains", "mixed"),
+    "duplicates": ("none", "some", "all"),
+    "keys": ("few", "some", "unique"),
+    "skew": ("uniform", "zipf"),
+    "nulls": ("none", "some", "many"),
+    "boundary": ("none", "some", "many"),
+    "start": ("zero", "negative"),
+    "fragment": ("none", "speculative", "duplicates", "both"),
+}
+"""Every facet with its words, the usual one first. The pattern ``dense`` packs everything into a few ticks."""
+
+LIVES: Final = ("shape", "duration", "pattern", "speculation")
+_SMALL: Final[dict[str, dict[Any, Any]]] = {
+    "duration": {"short": (2, 6), "long": (12, 30)},
+    "liveliness": {"lazy": 4, "steady": 2},
+    "disorder": {"slightly": (0.2, 1), "out_of_order": (0.3, 3), "highly": (0.6, 8)},
+    "overlap": {"low": 0.5, "medium": 2, "high": 8},
+    "keys": {"few": 2, "some": 3},
+    "start": {"zero": 0, "negative": -9},
+    "speculation": {word: (word, 0.5) for word in ("shrink", "extend", "full", "chains", "mixed")},
+    "duplicates": {"some": 0.3},
+    "nulls": {"some": 0.2},
+    "boundary": {"some": 0.2},
+}
+
+
+@dataclass(frozen=True)
+class Events:
+    """What the streams of a scenario are like: per facet a word, a hole, or several words."""
+
+    given: tuple[tuple[str, Any], ...] = ()
+    pattern: Any = None  # a generator of lifetimes of the user's own
+    most: int = 8  # events per stream
+
+    def factors(self) -> dict[str, tuple[Any, ...]]:
+        """Per facet the words to choose from."""
+        said = dict(self.given)
+        return {name: options_of(said.get(name, anything), words) for name, words in WORDS.items()}
+
+
+def events(*, pattern: Any = None, speculative: Any = None, most: int = 8, **facets: Any) -> Events:
+    """What streams are like: ``events(disorder="highly", duration=I.any, overlap="high", speculative=True)``.
+
+    A facet that is left out is a hole. ``speculative=True`` puts a top-k fragment above every source; ``pattern`` may
+    be a function that yields lifetimes.
+    """
+    known = {name.replace("fragment", "speculative"): words for name, words in WORDS.items()}
+    for name, value in facets.items():
+        if name not in WORDS:
+            raise PlanError(f'there is no facet "{name}"', fix=did_you_mean(name, sorted(known)))
+        for word in options_of(value, ()):
+            if isinstance(word, str) and word not in WORDS[name]:
+                raise PlanError(f'{name} is never "{word}"', fix=did_you_mean(word, WORDS[name]))
+    if speculative is not None and speculative is not anything:
+        facets["fragment"] = "speculative" if speculative else "none"
+    own = pattern if callable(pattern) else None
+    if pattern is not None and own is None:
+        facets["pattern"] = pattern
+    return Events(tuple(facets.items()), own, most)
+
+
+@lru_cache(maxsize=64)
+def forbidden(lives: tuple[tuple[str, tuple[Any, ...]], ...]) -> tuple[tuple[str, Any, str, Any], ...]:
+    """Pairs of words that no stream has, whatever the other words are."""
+    words = dict(lives)
+    found = []
+    for a, b in combinations(words, 2):
+        free = [name for name in words if name not in (a, b)]
+        for x, y in product(words[a], words[b]):
+            rest = product(*(words[name] for name in free))
+            if not any(is_possible({a: x, b: y, **dict(zip(free, values, strict=True))}) for values in rest):
+                found.append((a, x, b, y))
+    return tuple(found)
+
+
+def is_possible(words: Mapping[str, Any]) -> bool:
+    """Whether a stream can be like that."""
+    return words["pattern"] == "dense" or contradiction(**{name: words[name] for name in LIVES}) is None
+
+
+def small_stream(choices: Choices, schema: Schema, words: Mapping[str, Any], data: Events) -> Stream:
+    """A stream of a handful of events with these facets."""
+    count = choices.integer(2, data.most)
+    if words["pattern"] == "dense" and data.pattern is None:
+        return random_stream(choices, schema, most=data.most + 4, far=False)
+    return Stream.of(_generated(schema, count, choices.integer(0, 2**31), _facets(words, data)))
+
+
+def _generated(schema: Schema, count: int, seed: int, facets: Facets) -> PhysicalStream:
+    return generated(schema, count, seed, facets)
+
+
+def _facets(words: Mapping[str, Any], data: Events) -> Facets:
+    chosen = {name: _SMALL.get(name, {}).get(words[name], words[name]) for name in WORDS if name in words}
+    del chosen["fragment"]
+    if data.pattern is not None:
+        chosen["pattern"] = data.pattern
+        del chosen["duration"], chosen["overlap"]
+        return Facets(**chosen)
+    if chosen["pattern"] not in ("random", "duplicates"):
+        del chosen["overlap"]  # the pattern decides it
+    if chosen["shape"] == "point":
+        del chosen["duration"]
+    if chosen["keys"] == "unique":
+        chosen["skew"] = "uniform"
+    return Facets(**chosen)
+
+
+def usual(names: Sequence[str] = tuple(WORDS)) -> dict[str, Any]:
+    """The usual word of each facet."""
+    return {name: WORDS[name][0] for name in names}

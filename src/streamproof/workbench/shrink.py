@@ -1,0 +1,114 @@
+"""Smaller cases with the same difference: fewer events, a smaller plan, simpler values, a plainer run.
+
+Greedy, pass by pass: the first smaller case that still differs is taken, and the pass begins again, until no pass finds
+anything or the budget is spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import chain
+from time import monotonic
+from typing import Final
+
+from streamproof.plan import nodes
+from streamproof.plan.limits import Limits
+from streamproof.workbench.case import Case
+from streamproof.workbench.schedule import DEFAULTS, LAW_OF, Schedule
+from streamproof.workbench.smaller_plans import repeated_parts, smaller_plans
+from streamproof.workbench.smaller_streams import fewer_columns, fewer_events, simpler_events
+
+Differs = Callable[[Case], bool]
+BUDGET: Final = 1500  # tries
+SECONDS: Final = 60.0
+
+
+def shrink(case: Case, differs: Differs, *, budget: int = BUDGET, seconds: float = SECONDS) -> Case:
+    """The smallest case that we find for which ``differs`` still holds.
+
+    Law: ``differs(case)`` implies ``differs(shrink(case, differs))``.
+    """
+    search = _Search(differs, budget, monotonic() + seconds)
+    improved = True
+    while improved and not search.is_over:
+        improved = False
+        for smaller in PASSES:
+            case, better = search.exhaust(case, smaller)
+            improved |= better
+    return case
+
+
+class _Search:
+    """What was tried, and how much may still be tried."""
+
+    def __init__(self, differs: Differs, budget: int, until: float) -> None:
+        self._differs = differs
+        self._tries = budget
+        self._until = until
+        self._seen: set[int] = set()
+
+    @property
+    def is_over(self) -> bool:
+        return self._tries <= 0 or monotonic() > self._until
+
+    def exhaust(self, case: Case, smaller: Callable[[Case], Iterator[Case]]) -> tuple[Case, bool]:
+        """The case after as many steps of one pass as help."""
+        improved = False
+        found: Case | None = case
+        while found is not None and not self.is_over:
+            found = next((option for option in smaller(case) if self._holds(option)), None)
+            if found is not None:
+                case, improved = found, True
+        return case, improved
+
+    def _holds(self, case: Case) -> bool:
+        key = hash(repr((case.plan, tuple(case.streams.items()), case.horizon, case.limits, case.schedule)))
+        if self.is_over or key in self._seen:
+            return False
+        self._seen.add(key)
+        self._tries -= 1
+        try:
+            return self._differs(case)
+        except Exception:  # a smaller plan may be no plan at all
+            return False
+
+
+def _plainer_runs(case: Case) -> Iterator[Case]:
+    """A plain run, one with a single thing as it is, one with a single thing made plain."""
+    plain = Schedule()
+    if case.schedule != plain:
+        yield replace(case, schedule=plain)
+    for name in LAW_OF:
+        if getattr(case.schedule, name) != DEFAULTS[name]:
+            yield replace(case, schedule=replace(case.schedule, **{name: DEFAULTS[name]}))
+    if case.schedule.cuts > 1:
+        yield replace(case, schedule=replace(case.schedule, cuts=1))
+
+
+def _smaller_plans(case: Case) -> Iterator[Case]:
+    for plan in chain(smaller_plans(case.plan), repeated_parts(case.plan)):
+        used = {name: case.streams[name] for name in nodes.sources(plan)}
+        yield replace(case, plan=plan, streams=used)
+    if case.horizon is not None:
+        yield replace(case, horizon=None)
+    if case.limits != Limits():
+        yield replace(case, limits=Limits())
+
+
+def _fewer_events(case: Case) -> Iterator[Case]:
+    for name, stream in case.streams.items():
+        for smaller in fewer_events(stream):
+            yield replace(case, streams={**case.streams, name: smaller})
+
+
+def _simpler_payloads(case: Case) -> Iterator[Case]:
+    for name, stream in case.streams.items():
+        for smaller in chain(fewer_columns(stream), simpler_events(stream)):
+            yield replace(case, streams={**case.streams, name: smaller})
+
+
+PASSES: Final[tuple[Callable[[Case], Iterator[Case]], ...]] = (
+    _plainer_runs, _fewer_events, _smaller_plans, _fewer_events, _simpler_payloads,
+)  # fmt: skip
+"""Events first, since every later try is then cheap; once more after the plan, since a smaller plan needs fewer."""

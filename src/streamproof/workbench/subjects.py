@@ -1,0 +1,196 @@
+"""What is verified: an engine and the way in which it is run. Local and any engine over whole inputs; Spark has a file.
+
+A new engine needs nothing here: `EngineSubject` runs whatever has the protocol.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from streamproof.engines.base import Engine, Settings
+from streamproof.engines.local.graph import Graph
+from streamproof.engines.local.processor import Processor, context_of
+from streamproof.engines.local.snapshot import restore, save
+from streamproof.errors import StreamproofError
+from streamproof.events.batch import Batch
+from streamproof.events.history import History
+from streamproof.events.physical import to_batches
+from streamproof.events.schema import Schema
+from streamproof.events.time import FOREVER
+from streamproof.kernels.delta import Delta
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed, check
+from streamproof.plan.modules import Registry
+from streamproof.plan.nodes import Plan
+from streamproof.plan.rewrite import rewrite
+from streamproof.workbench.case import Case
+from streamproof.workbench.doors import through
+from streamproof.workbench.pieces import Push, batches_of, pushes
+from streamproof.workbench.promises import Broken, broken_promise
+from streamproof.workbench.schedule import Law
+from streamproof.workbench.verdict import Failure, Outcome
+
+WELL = Broken()
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came of a run: a result, and perhaps a promise that was broken on the way."""
+
+    outcome: Outcome
+    broken: Broken = WELL
+
+
+class Subject(Protocol):
+    """Something that runs cases."""
+
+    name: str
+    streams: bool  # whether it works incrementally: then it may see errors that are gone in the end
+    laws: tuple[Law, ...]  # what a schedule may ask of it; the rest of the schedule it leaves out
+
+    def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
+        """Run cases; those of one plan follow each other."""
+        ...
+
+
+def settings_of(case: Case, registry: Registry) -> Settings:
+    return Settings(horizon=case.horizon, limits=case.limits, registry=registry, optimise=case.schedule.optimise)
+
+
+def plan_of(case: Case) -> Plan:
+    """The plan as it comes through the door of the schedule."""
+    return through(case.plan, case.schedule.door)
+
+
+def typed_of(case: Case, registry: Registry) -> Typed:
+    """The plan as the engine gets it."""
+    plan = plan_of(case)
+    if case.schedule.optimise:
+        plan = rewrite(plan, case.schemas, registry=registry)
+    return check(plan, case.schemas, registry=registry)
+
+
+def failure_of(error: Exception) -> Failure:
+    """An error as an outcome; an engine may only fail with errors that have names."""
+    if isinstance(error, StreamproofError):
+        return Failure(error.name, str(error))
+    return Failure(f"crash: {type(error).__name__}", f"{type(error).__name__}: {error}")
+
+
+class EngineSubject:
+    """An engine over whole inputs: the result alone counts."""
+
+    streams = False
+    laws: tuple[Law, ...] = ("rewrite", "languages")
+
+    def __init__(self, engine: Engine, *, name: str | None = None) -> None:
+        self.engine, self.name = engine, name or engine.name
+
+    def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
+        return [self._one(case, registry) for case in cases]
+
+    def _one(self, case: Case, registry: Registry) -> Ran:
+        try:
+            typed = typed_of(case, registry)
+            inputs = {name: list(to_batches(stream.physical)) for name, stream in case.streams.items()}
+            output = list(self.engine.run(typed, inputs, settings_of(case, registry)))
+            return Ran(History.from_batches(typed.schema, output))
+        except Exception as error:
+            return Ran(failure_of(error))
+
+
+class LocalSubject:
+    """The local engine, incrementally: pieces pushed one by one, stopped and restored, pulled as they come."""
+
+    name = "local"
+    streams = True
+    laws: tuple[Law, ...] = (
+        "batching", "disorder", "interleaving", "restart", "emission", "rewrite", "languages", "live",
+    )  # fmt: skip
+
+    def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
+        return [self._one(case, registry) for case in cases]
+
+    def _one(self, case: Case, registry: Registry) -> Ran:
+        try:
+            schema, output, left = self._output(case, registry)
+            final = case.schedule.emission == "final"
+            broken = broken_promise(output, schema, final=final) or _left_over(case, left)
+            return Ran(History.from_batches(schema, output), broken)
+        except Exception as error:
+            return Ran(failure_of(error))
+
+    def _output(self, case: Case, registry: Registry) -> tuple[Schema, list[Batch], int]:
+        settings, parts = settings_of(case, registry), pushes(case, case.schedule)
+        if case.schedule.live and not any(isinstance(node, nodes.AdvanceTime) for node in nodes.walk(case.plan)):
+            return _live(case, settings, parts)
+        typed = typed_of(case, registry)
+        graph = _graph(typed, settings, case)
+        deltas = [(n, Delta.from_batch(b)) for n, part in parts for b in batches_of(case.schemas[n], part)]
+        deltas = [(name, delta) for name, delta in deltas if name in graph.sources]
+        deltas += [(name, Delta.empty(schema, frontier=FOREVER)) for name, schema in graph.schemas.items()]
+        stops, output = _stops(case, len(deltas)), []
+        for number, (name, delta) in enumerate(deltas):
+            if number in stops:
+                snapshot, graph = save(graph), _graph(typed, settings, case)
+                restore(graph, snapshot)
+            output.append(graph.push(name, delta).to_batch(typed.schema))
+        return typed.schema, output, graph.live_rows()
+
+
+def _left_over(case: Case, rows: int) -> Broken:
+    """State that is kept for ever; of events without an end, an operator may keep that they have none."""
+    if not rows or any(row[1] == FOREVER for stream in case.streams.values() for row in stream.rows):
+        return WELL
+    if any(isinstance(node, nodes.AlterDuration) and node.dur is None for node in nodes.walk(case.plan)):
+        return WELL
+    return Broken("state", f"all input is complete, but {rows} rows are still kept")
+
+
+def _graph(typed: Typed, settings: Settings, case: Case) -> Graph:
+    return Graph(typed, context_of(settings, case.schedule.emission))
+
+
+def _stops(case: Case, count: int) -> set[int]:
+    """The pushes before which the run is stopped and restored."""
+    if not case.schedule.restart or count < 2:
+        return set()
+    chance = random.Random(case.schedule.seed + 1)  # noqa: S311  # test data, not secrets
+    return set(chance.sample(range(1, count), k=min(count - 1, chance.randint(1, 2))))
+
+
+def _live(case: Case, settings: Settings, parts: Sequence[Push]) -> tuple[Schema, list[Batch], int]:
+    """As a running query: events are validated at its door and pulled as they come out."""
+    processor, output = _processor(case, settings), []
+    query = processor.start(plan_of(case), name="q")
+    stops = _stops(case, len(parts) + 1)
+    for number, (name, part) in enumerate(parts):
+        if number in stops:
+            output += query.pull()
+            processor = Processor.restore(processor.snapshot(), settings)
+            query = processor.queries["q"]
+        if len(part) and name in nodes.sources(case.plan):
+            query.push(name, part)
+        output += query.pull()
+    query.finish()
+    output += query.pull()
+    return query.schema, output, query.metrics.live_rows
+
+
+def _processor(case: Case, settings: Settings) -> Processor:
+    processor = Processor(settings, emission=case.schedule.emission)
+    for name, schema in case.schemas.items():
+        processor.source(name, schema)
+    return processor
+
+
+def prefixes(case: Case) -> Iterator[dict[str, list[Batch]]]:
+    """All that a streaming engine has seen, after each push."""
+    seen: dict[str, list[Batch]] = {name: [] for name in case.streams}
+    for name, part in pushes(case, case.schedule):
+        for batch in batches_of(case.schemas[name], part):
+            seen[name].append(batch)
+            yield seen

@@ -1,0 +1,125 @@
+"""Verification: cases on an engine against SQL over their canonical histories, and against the rules of streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from streamproof.errors import ERROR_NAMES
+from streamproof.events.compare import explain_difference, same_schema
+from streamproof.events.history import History
+from streamproof.plan.modules import Registry
+from streamproof.plan.nodes import walk
+from streamproof.workbench.case import Case
+from streamproof.workbench.oracle import Oracle
+from streamproof.workbench.schedule import DEFAULTS, LAW_OF, Schedule
+from streamproof.workbench.shrink import shrink
+from streamproof.workbench.subjects import Ran, Subject, prefixes
+from streamproof.workbench.verdict import Failure, Outcome, Verdict
+
+
+class Judge:
+    """Holds an engine against the oracle."""
+
+    def __init__(self, subject: Subject, oracle: Oracle) -> None:
+        self.subject, self.oracle = subject, oracle
+
+    @property
+    def registry(self) -> Registry:
+        return self.oracle.registry
+
+    def verdict(self, case: Case) -> Verdict:
+        """What comes of one case."""
+        return self.verdicts([case])[0]
+
+    def verdicts(self, cases: Sequence[Case], expected: Sequence[Outcome] | None = None) -> list[Verdict]:
+        """What comes of cases; ``expected`` where that is known already."""
+        wanted = self.oracle.outcomes(cases) if expected is None else expected
+        ran = self.subject.run(cases, self.registry)
+        return [self._verdict(*both) for both in zip(cases, wanted, ran, strict=True)]
+
+    def _verdict(self, case: Case, expected: Outcome, ran: Ran) -> Verdict:
+        kind, text = self._difference(case, expected, ran)
+        if not kind:
+            return Verdict("holds", expected=expected, actual=ran.outcome, engine=self.subject.name)
+        return Verdict("fails", kind, text, expected, ran.outcome, self.subject.name)
+
+    def _difference(self, case: Case, expected: Outcome, ran: Ran) -> tuple[str, str]:
+        actual = ran.outcome
+        if isinstance(actual, Failure):
+            return self._failed(case, expected, actual)
+        if isinstance(expected, Failure):
+            may_miss = case.schedule.optimise or not self.subject.streams  # what is not needed is not computed
+            text = f"expected the error {expected.name}, found {len(actual)} rows\n{expected.text}"
+            return ("", "") if may_miss else (f"{expected.name} → rows", text)
+        if ran.broken:
+            return f"promise {ran.broken.kind}", ran.broken.text
+        return _rows_differ(expected, actual)
+
+    def _failed(self, case: Case, expected: Outcome, actual: Failure) -> tuple[str, str]:
+        wanted = expected.name if isinstance(expected, Failure) else "rows"
+        if wanted == actual.name:
+            return "", ""
+        known = actual.name in ERROR_NAMES and actual.name != "infrastructure"
+        if known and (isinstance(expected, Failure) or self._may_fail(case, actual.name)):
+            return "", ""
+        return f"{wanted} → {actual.name}", f"expected {wanted}, found the error {actual.name}\n{actual.text}"
+
+    def _may_fail(self, case: Case, name: str) -> bool:
+        """Whether an engine may fail so although the whole has a result.
+
+        A streaming engine cannot know that an event will be taken back, so the error may be one of a prefix.
+        """
+        if not self.subject.streams:
+            return False
+        if name == "output_in_past" and any(getattr(n, "restriction", None) == "time_bound" for n in walk(case.plan)):
+            return True  # a promise that the module does not keep, which only shows over time
+        for seen in prefixes(case):
+            tables = {n: History.from_batches(case.schemas[n], parts).rows for n, parts in seen.items()}
+            found = self.oracle.expected(case, tables)
+            if isinstance(found, Failure) and found.name == name:
+                return True
+        return False
+
+    # --- what to say of a difference ----------------------------------------------------------------------------------
+
+    def differs_as(self, kind: str) -> _Differs:
+        return _Differs(self, kind)
+
+    def explained(self, case: Case, verdict: Verdict) -> Verdict:
+        """The verdict with the law that is broken, where there is one; or that two runs differ."""
+        again = self.verdict(case)
+        if again.kind != verdict.kind or again.text != verdict.text:
+            text = f"two runs of the same case differ: {verdict.text or 'holds'} / {again.text or 'holds'}"
+            return replace(verdict, word="nondeterministic", text=text)
+        if case.schedule.is_plain or self.verdict(replace(case, schedule=Schedule())).is_found:
+            return verdict
+        for name, law in LAW_OF.items():
+            if getattr(case.schedule, name) == DEFAULTS[name]:
+                continue
+            without = replace(case, schedule=replace(case.schedule, **{name: DEFAULTS[name]}))
+            if not self.verdict(without).is_found:
+                return replace(verdict, law=law)
+        return replace(verdict, law="+".join(case.schedule.laws))
+
+    def shrunk(self, case: Case, verdict: Verdict, *, seconds: float = 60.0) -> tuple[Case, Verdict]:
+        """The smallest case with a difference of the same sort, and what comes of it."""
+        small = shrink(case, self.differs_as(verdict.kind), seconds=seconds)
+        return small, self.explained(small, self.verdict(small))
+
+
+class _Differs:
+    """Whether a case has a difference of one sort."""
+
+    def __init__(self, judge: Judge, kind: str) -> None:
+        self.judge, self.kind = judge, kind
+
+    def __call__(self, case: Case) -> bool:
+        return self.judge.verdict(case).kind == self.kind
+
+
+def _rows_differ(expected: History, actual: History) -> tuple[str, str]:
+    if not same_schema(expected.schema, actual.schema):
+        return "schema", f"expected the columns {expected.schema}, found {actual.schema}"
+    found = explain_difference(expected, actual, numeric_types_loose=False)
+    return ("", "") if found is None else ("rows", found)
