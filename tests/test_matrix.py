@@ -8,11 +8,12 @@ from streamproof.engines.base import support
 from streamproof.language.notation import OPS
 from streamproof.language.python import CALLS
 from streamproof.plan import check, nodes
+from streamproof.plan.driving import NODES, Driven
 from streamproof.plan.labels import DETAILS
-from streamproof.plan.nodes import NODES
 from streamproof.query.stream import Stream
 
-BINDERS = {node.__name__: True for node in (nodes.Source, nodes.GroupInput, nodes.Ref, nodes.Let, nodes.GroupApply)}
+_BINDING = (nodes.Source, nodes.GroupInput, nodes.Ref, nodes.Let, nodes.GroupApply, Driven)
+BINDERS = {node.__name__: True for node in _BINDING}
 ROOMS = {
     "plan/labels.py": DETAILS.supports(),
     "plan/check.py": check.RULES.supports() | BINDERS,  # which have code of their own there

@@ -15,6 +15,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from streamproof.disorder.api import Analysis as Analysis
+    from streamproof.disorder.api import analyze as analyze
+    from streamproof.disorder.api import make_disorder as make_disorder
+    from streamproof.disorder.api import register_sources as register_sources
     from streamproof.engines.job import Job as Job
     from streamproof.engines.job import Run as Run
     from streamproof.engines.job import on as on
@@ -76,6 +80,12 @@ if TYPE_CHECKING:
     from streamproof.query.aggregates import sum as sum
     from streamproof.query.aggregates import var_pop as var_pop
     from streamproof.query.aggregates import var_samp as var_samp
+    from streamproof.query.driven import arrive as arrive
+    from streamproof.query.driven import becomes as becomes
+    from streamproof.query.driven import changes as changes
+    from streamproof.query.driven import clock as clock
+    from streamproof.query.driven import eql as eql
+    from streamproof.query.driven import lasting as lasting
     from streamproof.query.expressions import asc as asc
     from streamproof.query.expressions import call as call
     from streamproof.query.expressions import col as col
@@ -92,6 +102,7 @@ if TYPE_CHECKING:
     from streamproof.query.stream import source as source
 
 _ROOMS = {
+    "disorder.api": "Analysis analyze make_disorder register_sources",
     "engines.job": "Job Run on",
     "engines.local.metrics": "Metrics",
     "engines.local.processor": "Processor",
@@ -118,6 +129,7 @@ _ROOMS = {
     "query.aggregates": (
         "avg count count_distinct first last max median min percentile stdev_pop stdev_samp sum var_pop var_samp"
     ),
+    "query.driven": "arrive becomes changes clock eql lasting",
     "query.expressions": "asc call col desc left lit right sql when",
     "query.stream": "Stream group_input let ref source",
 }

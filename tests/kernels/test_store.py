@@ -92,6 +92,25 @@ def test_finds_what_a_list_would_find(pair: tuple[Store, Model], queries: list[t
 
 
 @settings(max_examples=100, deadline=None)
+@given(histories(), TIMES, TIMES)
+def test_finds_the_events_of_all_keys_that_meet_an_interval(pair: tuple[Store, Model], start: int, end: int) -> None:
+    store, model = pair
+    found = store.meeting(start, end)
+    rows = np.column_stack([found.key, found.le, found.re, found.w, found.cells])
+    assert total(rows) == {e: w for e, w in model.events.items() if e[1] < end and e[2] > start}
+
+
+def test_a_long_past_is_stepped_over_without_losing_the_next_key() -> None:
+    """Events of one key that ended lie in stretches together with live events of the next."""
+    events = [((0, t, t + 1, (0,)), 1) for t in range(5_000)] + [((1, 0, 9_000, (0,)), 1), ((2, 1, 2, (0,)), 1)]
+    store = Store(1)
+    store.add(*arrays(events))
+    found = store.overlapping(ints(0, 1, 2), ints(6_000, 100, 0), ints(9_000, 9_000, 9_000))
+    assert found.query.tolist() == [1, 2]
+    assert store.meeting(6_000, 9_000).key.tolist() == [1]
+
+
+@settings(max_examples=100, deadline=None)
 @given(histories(), st.sets(st.integers(0, 4)))
 def test_knows_all_and_those_of_a_key(pair: tuple[Store, Model], keys: set[int]) -> None:
     store, model = pair

@@ -12,12 +12,23 @@ from typing import Any
 from hypothesis import strategies as st
 
 from streamproof.events.schema import RESERVED, Schema
+from streamproof.language.eql import as_plan
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
+from streamproof.plan.driving import POLICIES, WAYS, Drift, Driven, During, Pairing, Transition
+from streamproof.plan.driven.query import Query
 from streamproof.plan.nodes import Plan
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling
+from tests.language.eql.queries import QueryMaker
+from tests.reference.choices import DrawnChoices
 from tests.plan.expressions import ODD_NAMES, TYPES, expressions
 
+@st.composite
+def _queries(draw: Any) -> Query:
+    return QueryMaker(DrawnChoices(draw)).query()
+
+
+eql_queries = _queries()
 words = st.sampled_from(ODD_NAMES) | st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=5)
 columns = (st.sampled_from(("v", "k", "x1", "output", "self", "name")) | words).filter(lambda n: n not in RESERVED)
 texts = st.sampled_from(("5s", "250 ms", "1 hour", "1m 30s", "2.5s"))
@@ -71,6 +82,12 @@ sources = st.builds(
 leaves = st.one_of(sources, sources, st.builds(nodes.Ref, words), st.builds(nodes.GroupInput))
 
 
+def _driven(query: Query, bare: bool, plan: Plan) -> Plan:
+    made = as_plan(query)
+    assert isinstance(made, Driven)
+    return made if bare else Driven(((made.bind[0][0], plan), *made.bind[1:]), query)
+
+
 def _advance_time(every: int | str, is_count: bool, **rest: Any) -> Plan:
     count = every if is_count and isinstance(every, int) else None
     return nodes.AdvanceTime(every=count, every_duration=None if count else every, **rest)
@@ -108,6 +125,15 @@ def _larger(plans: st.SearchStrategy[Plan]) -> st.SearchStrategy[Plan]:
         build(_advance_time, positive, st.booleans(), input=plans, delay=st.integers(0, 9) | texts,
               late=st.sampled_from(("drop", "adjust")), final=st.booleans()),
         build(nodes.Let, binds, plans),
+        build(Transition, plans, one, names(least=0)),
+        build(Drift, plans, one, one, st.sampled_from(WAYS), names(least=0)),
+        build(Pairing, plans, plans, names(least=0), st.sampled_from(POLICIES), positive | st.none()),
+        build(During, plans, plans, unique(aggregates, least=1), st.just("end"), names(least=0), names(least=0),
+              begin=st.just("begin") | st.none(), end=st.just("end") | st.none()),
+        build(During, plans, plans, unique(aggregates, least=1), st.just("hop"), names(least=0), names(least=0),
+              positive | st.none(), positive),
+        build(During, plans, plans, unique(aggregates, least=1), st.just("start"), latest=st.booleans()),
+        build(_driven, eql_queries, st.booleans(), plans),
     )  # fmt: skip
 
 

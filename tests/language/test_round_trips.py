@@ -16,6 +16,7 @@ from streamproof.errors import PlanError
 from streamproof.language import json, python, xml
 from streamproof.language.layout import render
 from streamproof.plan import nodes
+from streamproof.plan.driving import NODES
 from streamproof.plan.nodes import Plan
 from tests.language.plans import plans
 
@@ -76,4 +77,4 @@ def test_every_node_is_covered() -> None:
         found.update(type(node) for node in nodes.walk(plan))
 
     collect()
-    assert found == set(nodes.NODES)
+    assert found == set(NODES)

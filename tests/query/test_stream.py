@@ -10,13 +10,15 @@ import pytest
 from streamproof.errors import PlanError
 from streamproof.events.schema import Schema
 from streamproof.events.time import FOREVER
-from streamproof.plan import nodes
+from streamproof.plan import driving, nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.check import check
+from streamproof.plan.driven import query as eqm
 from streamproof.plan.expr import TRUE, Col
 from streamproof.plan.parse import parse
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling
 from streamproof.query.aggregates import avg, count
+from streamproof.query.driven import arrive, lasting
 from streamproof.query.expressions import asc, col, desc, left, right
 from streamproof.query.stream import Stream, group_input, let, ref, source
 
@@ -103,6 +105,23 @@ MADE: list[tuple[Stream, nodes.Plan]] = [
         S.multicast(lambda m: m | m),
         nodes.Let((("shared1", PLAIN),), nodes.Union((nodes.Ref("shared1"), nodes.Ref("shared1")))),
     ),
+    (S.transition("v > 1", key="k"), driving.Transition(PLAIN, parse("v > 1"), ("k",))),
+    (S.drift("v", step=3, way="up"), driving.Drift(PLAIN, Col("v"), parse("3"), "up")),
+    (S.pairing(R, key=["k"], policy="lifo", max="5s"), driving.Pairing(PLAIN, OTHER, ("k",), "lifo", "5s")),
+    (
+        S.drive(R, {"n": count()}, trigger="hop", hop=2, reach="5s", begin="b"),
+        driving.During(PLAIN, OTHER, COUNT, "hop", reach="5s", hop=2, begin="b"),
+    ),
+    (
+        S.where("v > 1").during(lasting(arrive("R"), 5)).group_by("k").aggregate(n=count()),
+        driving.Driven(
+            (("S", PLAIN), ("R", OTHER)),
+            eqm.Query(
+                (eqm.Item("n", Aggregate("count")),), "S", eqm.Meanwhile(eqm.Lasting(eqm.Arrive("R"), 5)),
+                where=parse("v > 1"), group=("k",),
+            ),
+        ),
+    ),
     (group_input(), nodes.GroupInput()),
     (source("S", {"v": "int64"}, unit="ms"), nodes.Source("S", Schema.of({"v": "int64"}, unit="ms"), "ms")),
     (source("S", unit="ms"), nodes.Source("S", None, "ms")),
@@ -116,7 +135,7 @@ def test_methods_make_these_plans(stream: Stream, plan: nodes.Plan) -> None:
 
 def test_every_node_can_be_made() -> None:
     made = {type(node) for stream, _ in MADE for node in nodes.walk(stream.plan)}
-    assert made == set(nodes.NODES)
+    assert made == set(driving.NODES)
 
 
 def test_streams_are_values() -> None:

@@ -1,4 +1,4 @@
-"""``streamproof demo``: two temporal queries over a month of earthquakes, and what to do next."""
+"""``streamproof demo``: temporal queries over a month of earthquakes, live and as backfill, and a bug that is found."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.markup import escape
 
 from streamproof import extensions
+from streamproof.cli.demo_proof import prove
 from streamproof.cli.plans import load_plan
 from streamproof.cli.screen import out, show_history
 from streamproof.engines.job import Run, on
@@ -21,7 +22,7 @@ PICTURE_ROWS = 8
 
 
 def demo() -> None:
-    """The tour: two temporal queries over a month of earthquakes, with what they mean and what to try next."""
+    """The tour: temporal queries over a month of earthquakes, live equals backfill on Spark, a planted bug found."""
     folder = examples()
     quakes = folder / "earthquakes.csv"
     out.print(f"[bold]A month of earthquakes[/] ({quakes.name}, US Geological Survey, public domain)\n")
@@ -43,6 +44,7 @@ def demo() -> None:
     show_history(result.history, most=PICTURE_ROWS)
     out.print("\nThe first of them on the time axis:", style="dim")
     out.print(marbles(_head(result), width=min(out.width, 110)), markup=False)
+    prove(folder)
     _next_steps(folder)
 
 
@@ -79,6 +81,7 @@ def _next_steps(folder: Path) -> None:
         f"streamproof run {shown}/swarms.json {mapped}",
         f"streamproof run {shown}/swarms.json {mapped} --show-sql",
         f"streamproof explain {shown}/swarms.json",
+        "streamproof verify smoke --report report.html",
         "streamproof run --help",
     ):
         out.print(f"  {escape(command)}")

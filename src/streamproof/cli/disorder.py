@@ -83,5 +83,6 @@ def _why(manifest: Mapping[str, Any]) -> str:
     reachable = manifest["reachable_max"]
     return (
         f"{manifest['requested']['factor']:g} % cannot be reached with these delays: the highest is "
-        f"{reachable['factor']:.4g} % ({reachable['events']:,} events), and that is what it has; a longer maxDelay reaches more"
+        f"{reachable['factor']:.4g} % ({reachable['events']:,} events), and that is what it has; "
+        "a longer maxDelay reaches more"
     )

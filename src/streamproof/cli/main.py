@@ -22,8 +22,10 @@ from streamproof.cli.qos import qos
 from streamproof.cli.replay import replay
 from streamproof.cli.run import run
 from streamproof.cli.screen import note, print_line, show_error
+from streamproof.cli.serve import serve
 from streamproof.cli.trace import trace
 from streamproof.cli.validate import validate
+from streamproof.cli.verify import verify
 from streamproof.cli.warm_up import warm_up
 from streamproof.errors import StreamproofError
 
@@ -36,7 +38,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, run, explain, trace, validate, convert, generate, analyze, disorder, replay, qos, warm_up):
+for command in (demo, run, explain, trace, validate, convert, generate, analyze, disorder, replay, qos, serve, warm_up, verify):
     app.command()(command)
 app.add_typer(modules, name="modules")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from pathlib import Path
+from typing import Any
 
 from streamproof import extensions
 from streamproof.errors import PlanError, did_you_mean
@@ -17,9 +18,10 @@ MAX_BYTES = 20_000_000
 
 def load_plan(reference: str) -> Plan:
     """The plan that an argument names."""
-    path = Path(reference)
+    name, _, query = reference.partition("#")  # FILE.eql#2 is the second query of a file
+    path = Path(name)
     if path.suffix in _languages():
-        return _from_file(path)
+        return _from_file(path, query or None)
     if ":" in reference:
         return _from_python(reference)
     known = ", ".join(sorted(_languages()))
@@ -39,20 +41,31 @@ def _languages() -> dict[str, str]:
     return {f".{name}": name for name in extensions.names("languages") if name != "python"}
 
 
-def _from_file(path: Path) -> Plan:
+def _from_file(path: Path, query: str | None) -> Plan:
     if not path.is_file():
         raise PlanError(f"there is no plan file {path}", fix="check the path")
     if path.stat().st_size > MAX_BYTES:
         raise PlanError(f"{path} is larger than {MAX_BYTES:,} bytes", fix="a plan is small", name="limit_exceeded")
     language = extensions.load("languages", _languages()[path.suffix])
     try:
-        plan: Plan = language.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        plan: Plan = language.loads(text) if query is None else _one_of(language, text, query)
     except UnicodeDecodeError as error:
         raise PlanError(f"{path} is not UTF-8 text: {error.reason}", at=f"byte {error.start}") from None
     except PlanError as error:
         error.at = f"{path}, {error.at}" if error.at else str(path)
         raise
     return plan
+
+
+def _one_of(language: Any, text: str, query: str) -> Plan:
+    """One query of a file that has several."""
+    if not hasattr(language, "loads_all"):
+        raise PlanError(f'this file holds one plan, so there is no query "{query}"', fix="leave out what follows #")
+    plans: dict[str, Plan] = language.loads_all(text)
+    if query not in plans:
+        raise PlanError(f'there is no query "{query}"', fix=did_you_mean(query, plans))
+    return plans[query]
 
 
 def _from_python(reference: str) -> Plan:

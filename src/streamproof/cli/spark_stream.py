@@ -67,6 +67,8 @@ def run_stream(job: Job, inputs: list[str], maps: list[str], options: StreamOpti
                 note(f"stopped; the same command goes on from {options.checkpoint}")
             raise
         _give(sinks.read_output(folder), folder, options)
+        for file, count in run.rejected().items():
+            note(f"{counted(count, 'row')} could not be read" + (f"; see {file}" if options.checkpoint else ""))
     _report(found, options)
 
 

@@ -20,7 +20,12 @@ def advice_for(figures: Mapping[str, Any]) -> list[str]:
         f"{figures['factor']:.2f} % of {figures['events']:,} events arrive out of order, half of these by more than "
         f"{shown(lateness['p50'], unit)}, the latest by {shown(lateness['max'], unit)}."
     ]
-    if figures["without_culprits"]:
+    if figures["runs"] > 0.9 * figures["events"] and figures["events"] > 10:
+        found.append(
+            "Nearly every row is older than the one before it: the file stands newest first. If rows did not arrive in "
+            "this order, name the column that says when they did (--arrival)."
+        )
+    elif figures["without_culprits"]:
         found += _clock(figures)
     delays = figures["delay_for_loss"]
     some = delays["0.1%"]
@@ -55,10 +60,10 @@ def _clock(figures: Mapping[str, Any]) -> list[str]:
     )
     late = sum(event["made_late"] for event in clean["left_out"])
     return [
-        f"A clock is the culprit, not the network: {who} ran {shown(first['ahead'], unit)} ahead of everything before and "
-        f"made {late:,} others late. Without it {clean['factor']:.2f} % are out of order and "
-        f"{shown(clean['delay_for_loss']['0.1%'], unit)} lose at most 0.1 %. Filter such events out; a longer watermark "
-        f"would not help."
+        f"A clock is the culprit, not the network: {who} ran {shown(first['ahead'], unit)} ahead of everything "
+        f"before and made {late:,} others late. Without it {clean['factor']:.2f} % are out of order and "
+        f"{shown(clean['delay_for_loss']['0.1%'], unit)} lose at most 0.1 %. Filter such events out; a longer "
+        "watermark would not help."
     ]
 
 
@@ -66,8 +71,8 @@ def _remarks(figures: Mapping[str, Any]) -> list[str]:
     found = []
     if figures["negatives"]:
         found.append(
-            f"{figures['negatives']:,} events arrive before their own event time: the two clocks disagree, so that delays "
-            "are not to be trusted."
+            f"{figures['negatives']:,} events arrive before their own event time: the two clocks disagree, so that "
+            "delays are not to be trusted."
         )
     if figures["duplicates"]:
         found.append(

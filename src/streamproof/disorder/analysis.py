@@ -16,6 +16,7 @@ from streamproof.disorder.config import SourceConfig
 from streamproof.disorder.figures import (
     delay_for_loss,
     drop_curve,
+    fine_curve,
     frequency_of,
     histogram_of,
     lateness_figures,
@@ -23,6 +24,7 @@ from streamproof.disorder.figures import (
 )
 from streamproof.disorder.loading import Loaded, load
 from streamproof.disorder.measuring import Holder, Measured, measure_piece, runs_of, stitched_holders
+from streamproof.disorder.moments import moment_text
 from streamproof.disorder.order_measures import order_measures
 from streamproof.disorder.records import LOWEST
 from streamproof.disorder.runner import Runner, chosen_runner, workplace
@@ -30,7 +32,6 @@ from streamproof.disorder.shelf import Shelf, SubShelf
 from streamproof.disorder.units import TICKS, TimeUnit
 from streamproof.disorder.watermark import simulate
 from streamproof.errors import InputError
-from streamproof.events.time import Unit, show_moment
 
 BLAMED: Final = 10
 SUSPECT: Final = (0.01, 0.10)  # a clock is looked at that makes so many of all, and of the late events, late
@@ -159,7 +160,7 @@ def analyze_stream(
         "events": total,
         "out_of_order": late,
         "factor": 100 * late / total,
-        "lateness": {**lateness_figures(lateness), "histogram": histogram_of(lateness)},
+        "lateness": _spread(lateness),
         "drop_curve": drop_curve(lateness, total, stream.unit),
         "delay_for_loss": delay_for_loss(lateness, total),
         "frequency": frequency_of(times, total, stream.unit),
@@ -174,7 +175,7 @@ def analyze_stream(
     }
     if stream.shelf.has("arrival/0"):
         delays = _runs(stream, "delays", len(found))
-        figures["delay"] = {**lateness_figures(delays), "histogram": histogram_of(delays)}
+        figures["delay"] = _spread(delays)
     figures["rows_held"] = rows_held(times, figures["delay_for_loss"])
     figures["without_culprits"] = _without(stream, runner, holders, late)
     if stream.keyed:
@@ -187,6 +188,11 @@ def analyze_stream(
         figures["spark"] = simulate(stream.shelf, runner, stream.rows, batch, wanted, window, stream.unit)
     figures["advice"] = advice_for(figures)
     return Analysis(figures)
+
+
+def _spread(runs: Sequence[Any]) -> dict[str, Any]:
+    count = sum(len(run) for run in runs)
+    return {**lateness_figures(runs), "histogram": histogram_of(runs), "curve": fine_curve(runs, max(1, count))}
 
 
 def _measured(stream: Stream, runner: Runner, without: Sequence[int] = (), keep: str = "") -> list[Measured]:
@@ -226,14 +232,6 @@ def row_text(row_id: int) -> str:
     """Where a row stands: the byte it starts at, and the file if there are several."""
     file, place = row_id >> 44, row_id & ((1 << 44) - 1)
     return f"file {file}, byte {place}" if file else f"byte {place}"
-
-
-def moment_text(tick: int, unit: TimeUnit) -> str:
-    """An instant for people."""
-    if unit == "ps":
-        return f"{tick} ps"
-    plain: Unit = unit
-    return show_moment(tick, plain)
 
 
 def _over_time(found: Sequence[Measured], stream: Stream) -> list[list[float]]:

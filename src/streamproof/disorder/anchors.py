@@ -50,7 +50,7 @@ def last_anchors(state: Ints) -> Ints:
 
 
 @njit(cache=True)
-def _sweep(times, arrivals, fixed, guard_from, longest, base, state):  # type: ignore[no-untyped-def]
+def _sweep(times, arrivals, fixed, guard_from, longest, base, state):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     out = np.empty(len(times) + 2, np.int64)
     count = 0
     for i in range(len(times) - 1, -1, -1):

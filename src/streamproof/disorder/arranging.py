@@ -33,7 +33,7 @@ def sort_piece(shelf: Shelf, target: str, piece: int, key: str) -> None:
             shelf.put(f"{target}/runs/{name}/{piece}", np.asarray(shelf.get(f"{name}/{piece}"))[order])
 
 
-def merge_slice(shelf: Shelf, target: str, number: int, key: str, starts: Sequence[int], ends: Sequence[int]) -> int:
+def merge_slice(shelf: Shelf, target: str, number: int, key: str, starts: Sequence[int], ends: Sequence[int]) -> int:  # noqa: PLR0917
     """Merge one stretch of all runs into a piece; the highest time in it."""
     parts = [piece for piece, (a, b) in enumerate(zip(starts, ends, strict=True)) if b > a]
 
@@ -84,7 +84,7 @@ def moment(value: int | str, unit: TimeUnit, at: str) -> int:
     return int(ticks[0])
 
 
-def move_piece(
+def move_piece(  # noqa: PLR0917
     shelf: Shelf, piece: int, carry: int, outages: Sequence[tuple[int, int, Sequence[int]]], skews: Any, seed: int
 ) -> None:
     """When the events of a piece arrive: at the running maximum, moved by clocks, then held up by outages."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +32,7 @@ class SourceConfig:
     file: Path
     separator: str = ","
     time_index: int | str = 0
+    arrival_index: int | str | None = None  # rows arrive in the order of this column; None: as they stand
     unit: TimeUnit | None = None  # of numbers; of instants the unit they are counted in
     header: bool | None = None  # None: a first line whose time is no time, above one whose time is one
     format: str | None = None  # None: by the ending
@@ -59,7 +60,7 @@ class Experiment:
     max_delay: Fraction
     seed: int = 0
     distribution: Distribution = field(default_factory=Distribution)
-    per_key: bool = False
+    per_key: bool | None = None  # one delay for each device, not for each event; None: if there is a key
     outages: tuple[Outage, ...] = ()
     skews: Mapping[str, Fraction] | Fraction | None = None  # ms by key, or the most that a key may draw
     path: Path | None = None
@@ -116,15 +117,28 @@ def configuration_of(document: object, folder: Path = Path()) -> Configuration:
     experiments = tuple(
         _experiment(entry, f"experimentDataConfigurations[{n}]", folder) for n, entry in enumerate(entries)
     )
-    if source.key is None:
-        for number, experiment in enumerate(experiments):
-            if experiment.per_key or any(o.keys for o in experiment.outages) or experiment.skews is not None:
-                raise InputError(
-                    "delays, outages and clocks per key need to know the key", at=f"experimentDataConfigurations[{number}]",
-                    fix='name the column: "dataSource": {…, "key": "device"}',
-                )  # fmt: skip
+    source = _with_key(source, entries)
+    for number, experiment in enumerate(experiments):
+        keyed = experiment.per_key or any(o.keys for o in experiment.outages) or experiment.skews is not None
+        if source.key is None and keyed:
+            raise InputError(
+                "delays, outages and clocks per key need to know the key",
+                at=f"experimentDataConfigurations[{number}]",
+                fix='name the column: "dataSource": {…, "key": "device"}',
+            )
+    if source.key is not None:  # a key means delays per device, unless an experiment says perKey: false
+        experiments = tuple(replace(e, per_key=e.per_key is not False) for e in experiments)
     assert isinstance(document, Mapping)
     return Configuration(source, experiments, document)
+
+
+def _with_key(source: SourceConfig, entries: Sequence[Mapping[str, Any]]) -> SourceConfig:
+    """The key may be named with the source or with an experiment; all must mean the same column."""
+    named = {entry["key"] for entry in entries if entry.get("key") is not None} | ({source.key} - {None})
+    if len(named) > 1:
+        names = ", ".join(sorted(map(str, named)))
+        raise InputError(f"several keys are named: {names}", at="key", fix="name one column in dataSource")
+    return replace(source, key=named.pop()) if named else source
 
 
 class _Keys:
@@ -162,7 +176,7 @@ def _source(document: object, folder: Path) -> SourceConfig:
     file = keys.take("file", "path", needed=True)
     if not isinstance(file, str) or not file:
         raise keys.error("file", file, "the path of a file or a folder")
-    separator = keys.take("seperator", "separator", default=",")
+    separator = keys.take("separator", "seperator", default=",")
     separator = SEPARATORS.get(separator, separator) if isinstance(separator, str) else separator
     if not isinstance(separator, str) or len(separator.encode()) != 1 or separator in '"\r\n':
         raise keys.error("separator", separator, 'one character: ",", ";", "|", "\\t", …')
@@ -171,6 +185,7 @@ def _source(document: object, folder: Path) -> SourceConfig:
         file=folder / file,
         separator=separator,
         time_index=_column(time, "timeIndex", time.take("timeIndex", needed=True)),
+        arrival_index=_column(time, "arrivalIndex", time.take("arrivalIndex"), optional=True),
         unit=_unit(time.take("sourceTimeUnit", "unit")),
         zone=_optional(time, "zone", str, "the name of a time zone, e.g. UTC"),
         header=_optional(keys, "header", bool, "true or false"),
@@ -207,7 +222,7 @@ def _choice(keys: _Keys, name: str, known: Sequence[str]) -> str | None:
     value = keys.take(name)
     if value is not None and value not in known:
         raise keys.error(name, value, ", ".join(known))
-    return value
+    return None if value is None else str(value)
 
 
 def number(keys: _Keys, name: str, value: object, allowed: str, test: Callable[[Fraction], bool]) -> Fraction:
@@ -238,13 +253,14 @@ def _experiment(document: object, at: str, folder: Path) -> Experiment:
     seed = keys.take("delaySeed", "seed", default=0)
     if isinstance(seed, bool) or not isinstance(seed, int) or abs(seed) > LAST_SEED:
         raise keys.error("delaySeed", seed, "a whole number of at most 64 bits")
+    key = _column(keys, "key", keys.take("key"), optional=True)
     output = keys.take("output", default={})
     place = _Keys({"path": output} if isinstance(output, str) else output, f"{at}.output")
     path = _optional(place, "path", str, "the path of a file")
     found = Experiment(
         factor=factor, min_delay=low, max_delay=high, seed=seed,
         distribution=read_distribution(keys.take("distribution"), f"{at}.distribution", folder),
-        per_key=bool(_optional(keys, "perKey", bool, "true or false", default=False)),
+        per_key=_optional(keys, "perKey", bool, "true or false", default=None if key is None else True),
         outages=_outages(keys, at), skews=_skews(keys),
         path=None if path is None else folder / path, format=_choice(place, "format", FORMATS),
     )  # fmt: skip

@@ -14,6 +14,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Final, TypeAlias
@@ -105,7 +106,7 @@ class Distribution:
 
 def _bounded(delays: Floats, lowest: Ints, highest: int) -> Ints:
     whole = np.clip(np.nan_to_num(np.rint(delays)), 0, 2.0**62).astype(np.int64)
-    return np.clip(whole, lowest, highest)
+    return np.asarray(np.clip(whole, lowest, highest))
 
 
 def _function(name: str) -> Callable[[Floats, Ints, int], Any]:
@@ -168,7 +169,7 @@ def _bins(file: object, at: str, folder: Path) -> tuple[tuple[float, float, floa
         bins = tuple(sorted((float(a), float(b), float(n)) for a, b, n in rows))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InputError(f"{file} is not a histogram: {error}", at=at, fix=fix) from None
-    overlapping = any(a[1] > b[0] for a, b in zip(bins, bins[1:], strict=False))
+    overlapping = any(a[1] > b[0] for a, b in pairwise(bins))
     if not bins or overlapping or any(a < 0 or b < a or n < 0 for a, b, n in bins) or not sum(n for *_, n in bins):
         raise InputError(f"the bins of {file} are empty, negative or overlap", at=at, fix=fix)
     return bins

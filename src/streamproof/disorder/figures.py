@@ -16,6 +16,7 @@ QUANTILES: Final = {
 }  # fmt: skip
 LOSSES: Final = {"1%": Fraction(1, 100), "0.1%": Fraction(1, 1000), "0": Fraction(0)}
 BUCKETS: Final = 100
+POINTS: Final = 120
 _SECONDS: Final = (
     1, 2, 3, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 259_200,
     604_800, 1_209_600, 2_592_000, 5_184_000, 7_776_000, 15_552_000, 31_536_000, 63_072_000, 157_680_000, 315_360_000,
@@ -61,7 +62,28 @@ def drop_curve(runs: Sequence[Any], total: int, unit: TimeUnit) -> list[list[flo
     delays = np.array(ladder(longest, unit), np.int64)
     count = sum(len(run) for run in runs)
     lost = count - not_above(runs, delays)
-    return [[delay, 100 * loss / total] for delay, loss in zip(delays.tolist(), lost.tolist(), strict=True)]
+    points = list(zip(delays.tolist(), lost.tolist(), strict=True))
+    told = [
+        point
+        for before, point in zip([(0, -1), *points], points, strict=False)
+        if point[1] != before[1] or point[0] >= TICKS[unit]  # below a second, only what makes a difference
+    ]
+    return [[delay, 100 * loss / total] for delay, loss in told]
+
+
+def fine_curve(runs: Sequence[Any], total: int) -> list[list[float]]:
+    """For a plot: how many per cent of ``total`` are not above a length of time, at many lengths from least to most."""
+    filled = [run for run in runs if len(run)]
+    if not filled:
+        return []
+    low = max(1, min(int(run[0]) for run in filled))
+    high = max(low, *(int(run[-1]) for run in filled))
+    lengths = np.unique(np.geomspace(low, high, POINTS).round().astype(np.int64).clip(low, high))
+    lengths = np.concatenate([[0], lengths, [high]])
+    below = not_above(filled, lengths)
+    return [
+        [length, round(100 * count / total, 4)] for length, count in zip(lengths.tolist(), below.tolist(), strict=True)
+    ]
 
 
 def delay_for_loss(runs: Sequence[Any], total: int) -> dict[str, int]:

@@ -66,7 +66,7 @@ def generate_disorder(
     runner = chosen_runner(configuration.source.file, spark=spark, on=on, partitions=partitions)
     with workplace(work, runner) as (place, shelf):
         say("reading")
-        loaded = load(configuration.source, runner, place, shelf)
+        loaded = load(configuration.source, runner, place, shelf, arrival=configuration.source.arrival_index)
         loaded.write_rejects(_rejects_path(configuration, out))
         maker = _Maker(configuration, loaded, runner, place, out)
         return [maker.make(number, target, say) for number, target in enumerate(targets)]
@@ -144,7 +144,8 @@ class _Maker:
     def __init__(self, configuration: Configuration, loaded: Loaded, runner: Runner, work: Path, out: Path) -> None:
         self.configuration, self.loaded, self.runner, self.work, self.out = configuration, loaded, runner, work, out
         self.unit: TimeUnit = loaded.layout.unit
-        self._records: Records | None = None  # of the source as it stands
+        self._records: Records | None = None  # of the source in its order of arrival
+        self._shelf, self._carries = self._arrived()
         self._hashes: dict[Path, str] = {}
 
     def make(self, number: int, target: Path, say: Say) -> Outcome:
@@ -170,30 +171,40 @@ class _Maker:
         records.shelf.drop("out")
         return Outcome(target, manifest_of(target), manifest)
 
+    def _arrived(self) -> tuple[Shelf, list[int]]:
+        """The source in the order of its arrival column, or as it stands."""
+        shelf = self.loaded.shelf
+        if self.loaded.layout.arrival is None:
+            return shelf, self.loaded.carries()
+        highest = arranging.arrange(shelf, self.runner, len(self.loaded.pieces), "arrival", "arrived")
+        return SubShelf(shelf, "arrived"), np.maximum.accumulate([LOWEST, *highest])[:-1].tolist()
+
     def _plain(self) -> Records:
         if self._records is None:
-            self._records = split_all(self.loaded.shelf, self.runner, self.loaded.carries())
+            self._records = split_all(self._shelf, self.runner, self._carries)
         return self._records
 
     def _moved(self, experiment: Experiment, number: int, at: str) -> Records:
         """The stream with its outages and clocks, in the order in which they make it arrive."""
-        shelf, runner = self.loaded.shelf, self.runner
+        shelf, runner = self._shelf, self.runner
         outages, skews = arranging.moves_of(experiment, self.unit, at)
-        calls = [(shelf, p, carry, outages, skews, experiment.seed) for p, carry in enumerate(self.loaded.carries())]
+        calls = [(shelf, p, carry, outages, skews, experiment.seed) for p, carry in enumerate(self._carries)]
         runner.each(arranging.move_piece, calls)
         highest = arranging.arrange(shelf, runner, len(calls), "g", f"moved-{number}")
         shelf.drop("g")
         carries = np.maximum.accumulate([LOWEST, *highest])[:-1].tolist()
         return split_all(SubShelf(shelf, f"moved-{number}"), runner, carries)
 
-    def _manifest(
+    def _manifest(  # noqa: PLR0917
         self, number: int, experiment: Experiment, figures: _Figures, achieved: int, choice: Choice, output: Output,
         drawn: Sequence[Any], target: Path,
     ) -> dict[str, Any]:  # fmt: skip
         loaded, rows = self.loaded, self.loaded.rows
         return {
             "manifest": MANIFEST_VERSION,
-            "versions": {"streamproof": version("streamproof"), "python": platform.python_version(), "numpy": np.__version__},
+            "versions": {
+                "streamproof": version("streamproof"), "python": platform.python_version(), "numpy": np.__version__,
+            },
             "config": self.configuration.document,
             "experiment": number,
             "seed": experiment.seed,
@@ -246,7 +257,7 @@ def choose(
     reachable = rows - select.find_anchors(records, high)
     plain = Choice(
         mode="as it is", seed=experiment.seed, unit=unit, shortest=low, longest=high,
-        distribution=experiment.distribution, per_key=experiment.per_key,
+        distribution=experiment.distribution, per_key=bool(experiment.per_key),
     )  # fmt: skip
     figures = _Figures(records.late, wanted, reachable)
     if wanted == records.late:
@@ -282,7 +293,7 @@ def _threshold(records: Records, plain: Choice, target: int, runner: Runner) -> 
     raise AssertionError("with all anchors every target up to the highest is reached")
 
 
-def write_stream(records: Records, choice: Choice, output: Output, loaded: Loaded, runner: Runner, place: Path) -> int:
+def write_stream(records: Records, choice: Choice, output: Output, loaded: Loaded, runner: Runner, place: Path) -> int:  # noqa: PLR0917
     """Write the stream in its new order; how many events of it are out of order, counted in what was written."""
     shelf, pieces = records.shelf, len(records.splits)
     made = runner.each(make_run, [(records, piece, choice, output, loaded.pieces) for piece in range(pieces)])

@@ -19,7 +19,7 @@ import numpy as np
 
 from streamproof.disorder.config import SourceConfig
 from streamproof.disorder.scanning import GOOD, NO_TIME, NUMBER, row_ends, times_of
-from streamproof.disorder.units import TICKS, TimeUnit
+from streamproof.disorder.units import TimeUnit
 from streamproof.errors import InputError, did_you_mean
 
 PIECE_BYTES: Final = 32 << 20
@@ -161,10 +161,9 @@ def _csv_layout(source: SourceConfig, files: tuple[Path, ...], arrival: int | st
     header = first + b"\n" if has_header else b""
     place = _place(source.time_index, columns, source.file)
     unit = _text_unit(source, lines[has_header : has_header + 1000], place)
-    made = _made(
+    return _made(
         source, files, arrival, "csv", tuple(columns), header, unit=unit, separator=separator, has_header=has_header
     )
-    return made
 
 
 def _cells(line: bytes, source: SourceConfig) -> list[str]:
@@ -209,12 +208,13 @@ def _guessed(source: SourceConfig, lines: Sequence[bytes], place: int) -> TimeUn
     return "us"
 
 
-def _made(
+def _made(  # noqa: PLR0917
     source: SourceConfig, files: tuple[Path, ...], arrival: int | str | None, kind: str, names: tuple[str, ...],
     header: bytes, *, unit: TimeUnit, separator: int = 0, has_header: bool = False,
 ) -> Layout:  # fmt: skip
     return Layout(
-        files=files, named=source.file, format=kind, separator=separator, names=names, has_header=has_header, header=header,
+        files=files, named=source.file, format=kind, separator=separator, names=names, has_header=has_header,
+        header=header,
         time=_place(source.time_index, names, source.file),
         arrival=None if arrival is None else _place(arrival, names, source.file),
         key=None if source.key is None else _place(source.key, names, source.file),

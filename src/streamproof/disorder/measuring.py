@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -47,7 +48,7 @@ class Measured:
     negatives: int = 0
 
 
-def measure_piece(
+def measure_piece(  # noqa: PLR0917
     shelf: Shelf, piece: int, carry: int, place: tuple[int, int], without: Sequence[int] = (), keep: str = ""
 ) -> Measured:
     """Measure one piece; lateness, times and delays go to the shelf as sorted runs under ``keep``."""
@@ -136,7 +137,7 @@ def stitched_holders(found: Sequence[Measured]) -> list[Holder]:
 def runs_of(found: Sequence[Measured]) -> int:
     """The number of ascending runs: falls, those between pieces included, and one."""
     filled = [piece for piece in found if piece.rows]
-    between = sum(b.first < a.last for a, b in zip(filled, filled[1:], strict=False))
+    between = sum(b.first < a.last for a, b in pairwise(filled))
     return sum(piece.falls for piece in filled) + between + (1 if filled else 0)
 
 
@@ -175,7 +176,7 @@ def keys_of_piece(shelf: Shelf, piece: int, carry: int) -> KeyTable:
     times: Ints = np.asarray(shelf.get(f"t/{piece}"))
     keys = np.asarray(shelf.get(f"key/{piece}"))
     before = np.maximum(np.concatenate([[carry], np.maximum.accumulate(times)[:-1]]), carry) if len(times) else times
-    lateness = np.maximum(before - times, 0)
+    lateness = np.where(times < before, before - times, 0)
     order = np.argsort(keys, kind="stable")
     sorted_keys = keys[order]
     starts = np.flatnonzero(np.concatenate([[True], sorted_keys[1:] != sorted_keys[:-1]])) if len(keys) else order
@@ -218,8 +219,8 @@ def batch_highs(shelf: Shelf, piece: int, first: int, size: int) -> tuple[int, I
     return int(batches[0]), np.maximum.reduceat(times, starts)
 
 
-def dropped_in(shelf: Shelf, piece: int, first: int, size: int, marks: Ints, window: int) -> tuple[int, Ints]:
-    """How many events Spark would drop: those whose window ended at the watermark of their batch, and in which windows."""
+def dropped_in(shelf: Shelf, piece: int, first: int, size: int, marks: Ints, window: int) -> tuple[int, Ints]:  # noqa: PLR0917
+    """How many events Spark would drop, those whose window ended at their batch's watermark, and from which windows."""
     times: Ints = np.asarray(shelf.get(f"t/{piece}"))
     batches = (first + np.arange(len(times))) // size
     ends = (times // window + 1) * window if window else times

@@ -42,7 +42,7 @@ def order_measures(pieces: Sequence[Any]) -> dict[str, Any]:
 
 def _tau(pairs: int, ties: int, inversions: int) -> float | None:
     """Kendall's τ_b between arrival, which has no ties, and event time."""
-    if pairs == 0 or pairs == ties:
+    if pairs in (0, ties):
         return None
     return float((pairs - ties - 2 * inversions) / (pairs * (pairs - ties)) ** 0.5)
 

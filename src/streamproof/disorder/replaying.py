@@ -69,7 +69,7 @@ class Target(Protocol):
     interval: bool  # whether it takes rows by stretches of time, and not one by one
 
     def send(self, rows: Rows, first: int, last: int) -> None: ...
-    def close_interval(self, number: int) -> None: ...
+    def close_interval(self, first_row: int) -> None: ...
     def close(self) -> None: ...
 
 
@@ -192,6 +192,7 @@ class Replay:
         self._lags: list[int] = []
         self._sizes: list[int] = []
         self._saved = 0.0
+        self._closed = (0, 0)  # offset and rows at the end of the last interval that was delivered
 
     def run(self) -> Played:
         """Deliver everything; interrupted, it can be taken up again where it stopped."""
@@ -200,6 +201,7 @@ class Replay:
         self.played.offset = state.get("offset", 0)
         self.played.rows = state.get("rows", 0)
         first: int | None = state.get("first")
+        self._closed = (self.played.offset, self.played.rows)
         clock: tuple[float, int] | None = None
         try:
             for rows in self._recording.rows(self.played.offset):
@@ -233,7 +235,8 @@ class Replay:
             if last == at:
                 continue
             at = self._deliver(rows, at, last, dues, first)
-        self.played.offset = rows.offset + (int(rows.ends[end - 1]) if end else len(rows.data))
+        if end == len(rows.due):
+            self.played.offset = rows.offset + len(rows.data)
         return self._limit is None or self.played.rows < self._limit
 
     def _due(self, dues: Any, at: int, end: int) -> int:
@@ -250,11 +253,8 @@ class Replay:
 
     def _deliver(self, rows: Rows, at: int, last: int, dues: Any, first: int) -> int:
         if self._target.interval:
-            number, last = self._interval(rows, at, last, first)
-            self._target.send(rows, at, last)
-            self._open = number
-        else:
-            self._target.send(rows, at, last)
+            last = self._interval(rows, at, last, first)
+        self._target.send(rows, at, last)
         if self._speed is not None:
             now = time.monotonic()
             self._lags.append(int((now - float(dues[at])) * 1e6))
@@ -265,10 +265,10 @@ class Replay:
         self._report()
         return last
 
-    _open: int | None = None  # the interval whose rows are being collected
+    _open: tuple[int, int] | None = None  # the interval whose rows are being collected, and its first row
 
-    def _interval(self, rows: Rows, at: int, last: int, first: int) -> tuple[int, int]:
-        """The interval of the next row, and up to where the due rows belong to it; a finished one is closed."""
+    def _interval(self, rows: Rows, at: int, last: int, first: int) -> int:
+        """Up to where the due rows belong to the interval of the next one; the one before it is closed."""
         if self._speed is None:
             number = self.played.rows // self._rows_per_file
             last = min(last, at + (number + 1) * self._rows_per_file - self.played.rows)
@@ -277,14 +277,16 @@ class Replay:
             numbers = (rows.due[at:last] - first) // length
             number = int(numbers[0])
             last = at + int(np.searchsorted(numbers, number, side="right")) if np.all(np.diff(numbers) >= 0) else at + 1
-        if self._open is not None and number != self._open:
+        if self._open is not None and number != self._open[0]:
             self._close_interval(first)
-        return number, last
+        self._open = self._open or (number, self.played.rows)
+        return last
 
     def _close_interval(self, first: int) -> None:
         if self._open is not None:
-            self._target.close_interval(self._open)
+            self._target.close_interval(self._open[1])
             self._open = None
+            self._closed = (self.played.offset, self.played.rows)
             self._save_state(first)
 
     def _report(self) -> None:
@@ -314,10 +316,11 @@ class Replay:
     def _save_state(self, first: int | None) -> None:
         if self._state_path is None:
             return
+        offset, rows = self._closed if self._target.interval else (self.played.offset, self.played.rows)
         kept = {} if first is not None or not self._state_path.exists() else self._load_state()
         state = {
-            "version": STATE_VERSION, "file": str(self._recording.path.resolve()), "offset": self.played.offset,
-            "rows": self.played.rows, "first": first if first is not None else kept.get("first"),
+            "version": STATE_VERSION, "file": str(self._recording.path.resolve()), "offset": offset,
+            "rows": rows, "first": first if first is not None else kept.get("first"),
         }  # fmt: skip
         with replacing(self._state_path.resolve(), overwrite=True) as place:
             place.write_text(json.dumps(state) + "\n", encoding="utf-8")

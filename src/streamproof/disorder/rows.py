@@ -75,7 +75,7 @@ def read_bytes(piece: Piece) -> Bytes:
     data = np.empty(piece.end - piece.start, np.uint8)
     with piece.path.open("rb", buffering=0) as file:
         file.seek(piece.start)
-        view, done = memoryview(data), 0
+        view, done = memoryview(data.data), 0
         while done < len(data) and (more := file.readinto(view[done:])):
             done += more
     return data[:done]
@@ -134,7 +134,7 @@ def _zoned(layout: Layout, times: Ints, naive: Flags) -> Ints:
     return times
 
 
-def _finish(shelf: Shelf, number: int, layout: Layout, columns: _Columns, status: Any, rejects: _Rejects) -> Scanned:
+def _finish(shelf: Shelf, number: int, layout: Layout, columns: _Columns, status: Any, rejects: _Rejects) -> Scanned:  # noqa: PLR0917
     good = status == GOOD
     times = columns.times[good]
     shelf.put(f"t/{number}", times)
@@ -155,7 +155,7 @@ def _finish(shelf: Shelf, number: int, layout: Layout, columns: _Columns, status
 class _Rejects:
     """The rows of a piece that cannot be read, with their lines counted from the piece's first one."""
 
-    def __init__(self, layout: Layout, data: Bytes, starts: Ints, ends: Ints, spans: Any, counts: Ints) -> None:
+    def __init__(self, layout: Layout, data: Bytes, starts: Ints, ends: Ints, spans: Any, counts: Ints) -> None:  # noqa: PLR0917
         self._layout, self._data, self._starts, self._ends = layout, data, starts, ends
         self._spans, self._counts = spans, counts
         breaks = np.flatnonzero(data == 10) if layout.multiline else None
@@ -164,7 +164,8 @@ class _Rejects:
 
     def written(self, status: Any) -> tuple[bytes, dict[str, int]]:
         """All of them as JSON lines, and how many for which reason."""
-        lines, reasons = [], {}
+        lines: list[str] = []
+        reasons: dict[str, int] = {}
         for row in np.flatnonzero(status != GOOD).tolist():
             reason, why = self._why(row, int(status[row]))
             reasons[reason] = reasons.get(reason, 0) + 1
@@ -289,7 +290,8 @@ class _TableRejects(_Rejects):
         self._layout, self._table, self.lines = layout, table, rows
 
     def written(self, status: Any) -> tuple[bytes, dict[str, int]]:
-        lines, reasons = [], {}
+        lines: list[str] = []
+        reasons: dict[str, int] = {}
         for row in np.flatnonzero(status != GOOD).tolist():
             shown = str(self._table.column(self._layout.names[self._layout.time])[row].as_py())
             reason, why = {

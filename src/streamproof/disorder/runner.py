@@ -26,7 +26,10 @@ SMALL = 64 << 20
 class Runner(Protocol):
     """Calls a function once for each tuple of arguments; the results are in the order of the calls."""
 
-    width: int  # how many pieces there should be at least
+    @property
+    def width(self) -> int:
+        """How many pieces there should be at least."""
+        ...
 
     def each(self, function: Callable[..., R], calls: Sequence[tuple[Any, ...]]) -> list[R]: ...
 

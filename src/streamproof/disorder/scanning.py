@@ -16,25 +16,17 @@ _LONGEST = 4_000_000_000_000_000_000  # a number above it would overflow with it
 
 
 @njit(cache=True)
-def row_ends(data, start, end, quoted_lines):  # type: ignore[no-untyped-def]
-    """Where rows end (behind their line break), in ``data[start:end]``; with quotes, breaks inside them do not count."""
-    size = 0
-    inside, fresh = False, True
-    separator = quoted_lines  # 0: every line break ends a row
-    for i in range(start, end):
-        if data[i] == _LF and not inside:
-            size += 1
-    out = np.empty(size + 1, np.int64)
-    count = 0
+def row_ends(data, start, end, separator):  # type: ignore[no-untyped-def]
+    """Where rows end, behind their line break. With a separator, breaks inside quoted fields do not count."""
+    out = np.empty(np.sum(data[start:end] == _LF) + 1, np.int64)
+    count, inside, fresh = 0, False, True  # within quotes; where a quote would open a field
     for i in range(start, end):
         byte = data[i]
-        if separator:
-            if byte == _QUOTE:
-                if inside or fresh:
-                    inside = not inside
-                    fresh = not inside  # a doubled quote opens again
-                    continue
-            fresh = not inside and (byte == separator or byte == _LF)
+        if separator and byte == _QUOTE and (inside or fresh):
+            inside = not inside
+            fresh = not inside  # a doubled quote opens again
+            continue
+        fresh = not inside and byte in (separator, _LF)
         if byte == _LF and not inside:
             out[count] = i + 1
             count += 1
@@ -42,7 +34,7 @@ def row_ends(data, start, end, quoted_lines):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def fields_of(data, starts, ends, separator, quote, wanted, expected):  # type: ignore[no-untyped-def]
+def fields_of(data, starts, ends, separator, quote, wanted, expected):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """For each row what became of it, where its wanted fields start and end, without quotes, and how many it has."""
     n = len(starts)
     status, counts = np.zeros(n, np.uint8), np.zeros(n, np.int64)
@@ -79,10 +71,15 @@ def _trimmed(data, at, end):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _is_blank(data, at, end):  # type: ignore[no-untyped-def]
-    for i in range(at, end):
-        if data[i] != 32 and data[i] != 9:
-            return False
-    return True
+    return _skipped(data, at, end) == end
+
+
+@njit(cache=True)
+def _skipped(data, at, end):  # type: ignore[no-untyped-def]
+    """Behind blanks and tabs."""
+    while at < end and data[at] in (32, 9):
+        at += 1
+    return at
 
 
 @njit(cache=True)
@@ -112,61 +109,71 @@ def _field(data, at, end, separator, quote):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def members_of(data, starts, ends, names, name_ends):  # type: ignore[no-untyped-def]
     """For each line of JSON what became of it, and where the values of the wanted members of its object lie."""
-    n, wanted = len(starts), len(name_ends)
-    status = np.zeros(n, np.uint8)
-    spans = np.zeros((2 * wanted, n), np.int64)
-    for row in range(n):
-        at, end = starts[row], _trimmed(data, starts[row], ends[row])
-        if _is_blank(data, at, end):
+    status = np.zeros(len(starts), np.uint8)
+    spans = np.zeros((2 * len(name_ends), len(starts)), np.int64)
+    for row in range(len(starts)):
+        at, end = _skipped(data, starts[row], ends[row]), _trimmed(data, starts[row], ends[row])
+        if at >= end:
             status[row] = BLANK
             continue
-        depth, of, value = 0, -1, False  # how deep, which member, whether its value comes next
-        good = True
-        while at < end and good:
-            byte = data[at]
-            if byte == _QUOTE:
-                stop = _string_end(data, at + 1, end)
-                if stop == end:
-                    good = False
-                    break
-                if depth == 1 and value:
-                    if of >= 0:
-                        spans[2 * of, row], spans[2 * of + 1, row] = at + 1, stop
-                    of, value = -1, False
-                elif depth == 1:
-                    of = _named(data, at + 1, stop, names, name_ends)
-                at = stop + 1
-                continue
-            if byte == 123 or byte == 91:
-                if depth == 0 and byte == 91:
-                    good = False
-                depth += 1
-                if depth > 1 and value:
-                    value, of = False, -1
-            elif byte == 125 or byte == 93:
-                depth -= 1
-                if depth == 0:
-                    at += 1
-                    break
-            elif depth == 1 and byte == 58:
-                value = True
-            elif depth == 1 and byte == 44:
-                of, value = -1, False
-            elif depth == 1 and value and byte != 32 and byte != 9:
-                stop = at
-                while stop < end and data[stop] != 44 and data[stop] != 125 and data[stop] != 32:
-                    stop += 1
-                if of >= 0 and data[at] != 110:  # null has no text
-                    spans[2 * of, row], spans[2 * of + 1, row] = at, stop
-                of, value = -1, False
-                at = stop
-                continue
-            elif depth == 0 and byte != 32 and byte != 9:
-                good = False
-            at += 1
-        if not good or depth != 0 or not _is_blank(data, at, end):
+        closed = data[at] == 123
+        at += 1
+        while closed:
+            number, value, stop, at = _member(data, at, end, names, name_ends)
+            if at < 0:
+                closed = False
+            elif number >= 0:
+                spans[2 * number, row], spans[2 * number + 1, row] = value, stop
+            if at < 0 or data[at - 1] == 125:
+                break
+        if not closed or not _is_blank(data, at, end):
             status[row] = NO_OBJECT
     return status, spans
+
+
+@njit(cache=True)
+def _member(data, at, end, names, name_ends):  # type: ignore[no-untyped-def]
+    """One member: which of the wanted names it has, where its value lies, and what is behind its comma or brace."""
+    at = _skipped(data, at, end)
+    if at < end and data[at] == 125:  # an empty object
+        return -1, 0, 0, at + 1
+    close = _string_end(data, at + 1, end) if at < end and data[at] == _QUOTE else end
+    colon = _skipped(data, close + 1, end)
+    if colon >= end or data[colon] != 58:
+        return -1, 0, 0, -1
+    number = _named(data, at + 1, close, names, name_ends)
+    value = _skipped(data, colon + 1, end)
+    stop = _value_end(data, value, end)
+    behind = _skipped(data, stop, end)
+    if stop == value or behind >= end or data[behind] not in (44, 125):
+        return -1, 0, 0, -1
+    if data[value] == _QUOTE:
+        return number, value + 1, stop - 1, behind + 1
+    if data[value] == 110:  # null has no text
+        return -1, 0, 0, behind + 1
+    return number, value, stop, behind + 1
+
+
+@njit(cache=True)
+def _value_end(data, at, end):  # type: ignore[no-untyped-def]
+    """Behind a value: a string, a number or word, or whatever brackets enclose."""
+    depth = 0
+    while at < end:
+        byte = data[at]
+        if byte == _QUOTE:
+            at = _string_end(data, at + 1, end)
+            if depth == 0:
+                return min(at + 1, end)
+        elif byte in (123, 91):
+            depth += 1
+        elif depth == 0 and byte in (44, 125, 32, 9):
+            return at
+        elif byte in (125, 93):
+            depth -= 1
+            if depth == 0:
+                return at + 1
+        at += 1
+    return end
 
 
 @njit(cache=True)
@@ -237,10 +244,9 @@ def _whole(data, at, end):  # type: ignore[no-untyped-def]
     value = 0
     first = at
     while at < end and 48 <= data[at] <= 57:
-        value = value * 10 + (data[at] - 48)
         if value > _LONGEST // 10:
-            if at + 1 < end and 48 <= data[at + 1] <= 57:
-                return ODD_TIME, 0
+            return ODD_TIME, 0
+        value = value * 10 + (data[at] - 48)
         at += 1
     if at == first:
         return ODD_TIME, 0
@@ -257,65 +263,79 @@ def _whole(data, at, end):  # type: ignore[no-untyped-def]
 def _instant(data, at, end, per_second):  # type: ignore[no-untyped-def]
     """An ISO instant: (found, ticks, kind)."""
     year, month, day = _digits(data, at, end, 4), _digits(data, at + 5, end, 2), _digits(data, at + 8, end, 2)
-    if year < 1 or not 1 <= month <= 12 or day < 1 or data[at + 4] != 45 or data[at + 7] != 45:
+    if year < 1 or not 1 <= month <= 12 or not 1 <= day <= _month_length(year, month):
         return ODD_TIME, 0, NAIVE
-    if day > _month_length(year, month):
-        return ODD_TIME, 0, NAIVE
-    seconds, fraction = _days(year, month, day) * 86_400, 0
+    seconds, fraction, kind = _days(year, month, day) * 86_400, 0, NAIVE
     at += 10
-    kind = NAIVE
     if at < end:
-        if data[at] != 84 and data[at] != 32 and data[at] != 116:
+        of_day, at = _clock(data, at, end)
+        if of_day < 0:
             return ODD_TIME, 0, NAIVE
-        hour, minute, second = _digits(data, at + 1, end, 2), _digits(data, at + 4, end, 2), 0
-        if not 0 <= hour <= 23 or not 0 <= minute <= 59 or data[at + 3] != 58:
-            return ODD_TIME, 0, NAIVE
-        at += 6
-        if at < end and data[at] == 58:
-            second = _digits(data, at + 1, end, 2)
-            if not 0 <= second <= 59:
-                return ODD_TIME, 0, NAIVE
-            at += 3
-        seconds += hour * 3600 + minute * 60 + second
-        if at < end and (data[at] == 46 or data[at] == 44):
-            at += 1
-            unit = per_second
-            first = at
-            while at < end and 48 <= data[at] <= 57:
-                digit = data[at] - 48
-                if unit % 10 == 0:
-                    unit //= 10
-                    fraction += digit * unit
-                elif digit:
-                    return TOO_FINE, 0, NAIVE
-                at += 1
-            if at == first:
-                return ODD_TIME, 0, NAIVE
-        if at < end and data[at] == 32 and at + 1 < end:
-            at += 1
-        if at < end and (data[at] == 90 or data[at] == 122):
-            kind = ZONED
-            at += 1
-        elif at < end and (data[at] == 43 or data[at] == 45):
-            sign = 1 if data[at] == 43 else -1
-            hours, minutes = _digits(data, at + 1, end, 2), 0
-            at += 3
-            if hours < 0 or hours > 18:
-                return ODD_TIME, 0, NAIVE
-            if at < end and data[at] == 58:
-                at += 1
-            if at < end:
-                minutes = _digits(data, at, end, 2)
-                at += 2
-            if minutes < 0 or minutes > 59:
-                return ODD_TIME, 0, NAIVE
-            seconds -= sign * (hours * 3600 + minutes * 60)
-            kind = ZONED
+        found, fraction, at = _fraction(data, at, end, per_second)
+        if found != GOOD:
+            return found, 0, NAIVE
+        kind, offset, at = _zone(data, at, end)
         if at != end:
             return ODD_TIME, 0, NAIVE
+        seconds += of_day - offset
     if abs(seconds) > _LONGEST // per_second:
         return ODD_TIME, 0, NAIVE
     return GOOD, seconds * per_second + fraction, kind
+
+
+@njit(cache=True)
+def _clock(data, at, end):  # type: ignore[no-untyped-def]
+    """Seconds of the day from ``T12:00`` or ``T12:00:00``, or -1; and what comes behind them."""
+    hour, minute, second = _digits(data, at + 1, end, 2), _digits(data, at + 4, end, 2), 0
+    if data[at] not in (84, 116, 32) or not 0 <= hour <= 23 or not 0 <= minute <= 59 or data[at + 3] != 58:
+        return -1, at
+    at += 6
+    if at < end and data[at] == 58:
+        second = _digits(data, at + 1, end, 2)
+        at += 3
+    return (hour * 3600 + minute * 60 + second if 0 <= second <= 59 else -1), at
+
+
+@njit(cache=True)
+def _fraction(data, at, end, per_second):  # type: ignore[no-untyped-def]
+    """Ticks behind a point or a comma; too fine if they do not come out even."""
+    if at >= end or data[at] not in (46, 44):
+        return GOOD, 0, at
+    at += 1
+    ticks, unit, first = 0, per_second, at
+    while at < end and 48 <= data[at] <= 57:
+        digit = data[at] - 48
+        if unit % 10:
+            if digit:
+                return TOO_FINE, 0, at
+        else:
+            unit //= 10
+            ticks += digit * unit
+        at += 1
+    return (GOOD if at > first else ODD_TIME), ticks, at
+
+
+@njit(cache=True)
+def _zone(data, at, end):  # type: ignore[no-untyped-def]
+    """``Z``, ``+02``, ``+0200`` or ``+02:00``: (kind, seconds ahead of UTC, what comes behind or -1)."""
+    at = _skipped(data, at, end)
+    if at == end:
+        return NAIVE, 0, at
+    if data[at] in (90, 122):
+        return ZONED, 0, at + 1
+    if data[at] not in (43, 45):
+        return NAIVE, 0, -1
+    sign = 1 if data[at] == 43 else -1
+    hours, minutes = _digits(data, at + 1, end, 2), 0
+    at += 3
+    if at < end and data[at] == 58:
+        at += 1
+    if at < end:
+        minutes = _digits(data, at, end, 2)
+        at += 2
+    if not 0 <= hours <= 18 or not 0 <= minutes <= 59:
+        return NAIVE, 0, -1
+    return ZONED, sign * (hours * 3600 + minutes * 60), at
 
 
 @njit(cache=True)

@@ -122,7 +122,7 @@ def _guard(records: Records, piece: int, highest: Draws, mine: Draws, guard_from
 
 
 def find_anchors(records: Records, longest: int) -> int:
-    """Mark the records that must stay, from the last piece to the first; how many there are, the fixed ones included."""
+    """Mark the records that must stay, from the last piece to the first; how many, the fixed ones included."""
     state, starts, shelf = fresh_state(), records.starts, records.shelf
     pending, count = np.zeros(0, np.int64), 0
     for piece in range(len(records.splits) - 1, -1, -1):
@@ -211,4 +211,4 @@ def least_delays(records: Records, piece: int, chosen: Flags, surveys: Sequence[
     )
     after_tail = next((tail for tail in tails if tail != FAR), FAR)
     near: Ints = nearest(times, arrivals_of(records.shelf, piece), ~chosen, after_chunk, after_tail)
-    return near - times
+    return np.asarray(near - times)

@@ -45,7 +45,7 @@ class Stdout:
         self._stream.flush()
         self._header = b""
 
-    def close_interval(self, number: int) -> None:
+    def close_interval(self, first_row: int) -> None:
         """Rows are never held back here."""
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class Tcp:
                 f"the other side went away: {error}", at="--to tcp://…", fix="start it again and go on with --resume"
             ) from None
 
-    def close_interval(self, number: int) -> None:
+    def close_interval(self, first_row: int) -> None:
         """Rows are never held back here."""
 
     def close(self) -> None:
@@ -98,7 +98,10 @@ def _awaited(host: str, port: int, patience: float) -> socket.socket:
 
 
 class Folder:
-    """Files in a folder, one for each stretch of time; each appears at once and whole, as Spark's file source needs."""
+    """Files in a folder, one for each stretch of time and named for its first row.
+
+    Each appears at once and whole, as Spark's file source needs.
+    """
 
     interval = True
 
@@ -119,8 +122,8 @@ class Folder:
     def send(self, rows: Rows, first: int, last: int) -> None:
         self._held.append(rows.block(first, last))
 
-    def close_interval(self, number: int) -> None:
-        hidden = self._folder / f".part-{number:08d}{self._ending}"
+    def close_interval(self, first_row: int) -> None:
+        hidden = self._folder / f".part-{first_row:012d}{self._ending}"
         hidden.write_bytes(self._header + b"".join(self._held))
         hidden.replace(self._folder / hidden.name[1:])
         self._held = []
@@ -179,7 +182,7 @@ class Kafka:
                 fix="check the broker and the topic",
             )
 
-    def close_interval(self, number: int) -> None:
+    def close_interval(self, first_row: int) -> None:
         """Rows are never held back here."""
 
     def close(self) -> None:

@@ -38,13 +38,22 @@ def _lines(f: Mapping[str, Any]) -> Iterator[str]:
 def _curve(f: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield "watermark delay   events lost"
-    for delay, percent in f["drop_curve"]:
+    for delay, percent in _telling(f["drop_curve"]):
         yield f"{shown(delay, f['unit']):>15}   {percent:10.4f} %"
     yield ""
     yield "to lose at most   delay needed      rows held"
     for name, delay in f["delay_for_loss"].items():
         word = "nothing" if name == "0" else name.replace("%", " %")
         yield f"{word:>15}   {shown(delay, f['unit']):<15} {f['rows_held'][name]:>11,}"
+
+
+def _telling(curve: list[list[float]]) -> Iterator[tuple[float, float]]:
+    """The points that differ from the ones before them by more than a rounding; the last one always."""
+    before = None
+    for delay, percent in curve:
+        if before is None or abs(percent - before) > max(0.02 * before, 1e-4) or [delay, percent] == curve[-1]:
+            yield delay, percent
+            before = percent
 
 
 def _blame(f: Mapping[str, Any]) -> Iterator[str]:
@@ -60,18 +69,24 @@ def _extras(f: Mapping[str, Any]) -> Iterator[str]:
         yield ""
         yield f"{f['keys']['count']:,} keys; those with most late events:"
         for row in f["keys"]["most_late"]:
-            yield f"  {row['key']}: {row['out_of_order']:,} of {row['events']:,}, up to {shown(row['max_lateness'], f['unit'])}"
+            longest = shown(row["max_lateness"], f["unit"])
+            yield f"  {row['key']}: {row['out_of_order']:,} of {row['events']:,}, up to {longest}"
     if "order" in f:
         yield ""
         for name, value in f["order"].items():
             number = f"{value:.6f}" if isinstance(value, float) else "–" if value is None else f"{value:,}"
             yield f"{name:<17} {number}"
     if "spark" in f:
-        s = f["spark"]
         yield ""
-        window = f", windows of {shown(s['window'], f['unit'])}" if s["window"] else ""
-        yield (
-            f"Spark, {s['batches']:,} micro-batches of {s['batch_rows']:,} rows, delay {shown(s['delay'], f['unit'])}{window}: "
-            f"{s['dropped']:,} dropped ({s['percent']:.4g} %)"
-            + (f" from {s['windows_hit']:,} windows" if s["window"] else "")
-        )
+        yield spark_line(f)
+
+
+def spark_line(f: Mapping[str, Any]) -> str:
+    """What the simulation of Spark's own rule found, in one sentence."""
+    s, unit = f["spark"], f["unit"]
+    window = f", windows of {shown(s['window'], unit)}" if s["window"] else ""
+    hit = f" from {s['windows_hit']:,} windows" if s["window"] else ""
+    return (
+        f"Spark, {s['batches']:,} micro-batches of {s['batch_rows']:,} rows, delay {shown(s['delay'], unit)}{window}: "
+        f"{s['dropped']:,} dropped ({s['percent']:.4g} %){hit}"
+    )

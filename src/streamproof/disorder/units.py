@@ -32,7 +32,7 @@ def ticks_within(lowest_ms: Fraction, highest_ms: Fraction, unit: TimeUnit) -> t
     (1, 2)
     """
     factor = Fraction(TICKS[unit], 1000)
-    return -(-lowest_ms * factor // 1), highest_ms * factor // 1  # type: ignore[return-value]  # whole: // gives int
+    return -(-lowest_ms * factor // 1), highest_ms * factor // 1
 
 
 def shown(ticks: float, unit: TimeUnit | None) -> str:
@@ -62,13 +62,22 @@ def _fine(seconds: Fraction) -> str:
     return "0s"
 
 
+def _rounded(milliseconds: int) -> int:
+    """A rounder length, longer by at most a twentieth."""
+    for size in (86_400_000, 3_600_000, 60_000, 1000):
+        longer = -(-milliseconds // size) * size
+        if longer * 20 <= milliseconds * 21:
+            return longer
+    return milliseconds
+
+
 def spark_interval(ticks: int, unit: TimeUnit | None) -> str:
     """A delay as `withWatermark` takes it: never shorter than asked.
 
-    >>> spark_interval(86_400, "s"), spark_interval(1_500, "ms"), spark_interval(0, "s")
-    ('1 day', '1500 milliseconds', '0 seconds')
+    >>> [spark_interval(ticks, "ms") for ticks in (86_400_000, 1_500, 0, 49_904_154_000)]
+    ['1 day', '1500 milliseconds', '0 seconds', '578 days']
     """
-    milliseconds = -(-ticks * 1000 // TICKS[unit or "ms"])
+    milliseconds = _rounded(-(-ticks * 1000 // TICKS[unit or "ms"]))
     for size, name in ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1000, "second")):
         if milliseconds % size == 0 and (milliseconds or name == "second"):
             count = milliseconds // size

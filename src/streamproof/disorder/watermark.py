@@ -19,7 +19,7 @@ from streamproof.disorder.units import TimeUnit
 from streamproof.errors import InputError
 
 
-def simulate(
+def simulate(  # noqa: PLR0917
     shelf: Shelf, runner: Runner, rows: Sequence[int], batch: int, delay: int, window: int | None, unit: TimeUnit
 ) -> dict[str, Any]:
     """How many events micro-batches of ``batch`` rows would drop at a delay, and from how many windows."""

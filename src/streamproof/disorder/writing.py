@@ -66,7 +66,7 @@ class Output:
 
 
 def renamed_columns(layout: Layout, sample: bytes) -> dict[str, str]:
-    """Columns of the source that are called as the added ones: they get another name, so that each name means one thing."""
+    """Columns of the source that are called as the added ones: they get another name."""
     names = set(layout.names) if layout.format != "jsonl" else {*layout.names, *_members(sample)}
     if layout.format == "csv" and not layout.has_header:
         return {}
@@ -171,7 +171,7 @@ def _put_number(out, at, value):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _fill(out, offsets, rows, arrivals, times, data, starts, lengths, mode, separator, words):  # type: ignore[no-untyped-def]
+def _fill(out, offsets, rows, arrivals, times, data, starts, lengths, mode, separator, words):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Write rows: the two times, then the bytes of the source; unused room at the end of a row is zero."""
     for n in range(len(rows)):
         i = rows[n]
@@ -218,7 +218,7 @@ def _closed(out, offsets):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def gathered(target, at, order, sources, starts, sizes):  # type: ignore[no-untyped-def]
+def gathered(target, at, order, sources, starts, sizes):  # type: ignore[no-untyped-def]  # noqa: PLR0917
     """Copy rows in their final order."""
     for i in order:
         for k in range(starts[i], starts[i] + sizes[i]):
@@ -243,8 +243,8 @@ def merge_raw(shelf: Shelf, number: int, path: Path, at: int, cuts: tuple[Sequen
     gathered(target, 0, order, np.concatenate(pieces), np.concatenate(starts), sizes)
     with path.open("r+b", buffering=0) as file:
         file.seek(at)
-        view = memoryview(target)
-        while len(view):
+        view = memoryview(target.data)
+        while view:
             view = view[file.write(view) :]
     return _put_times(shelf, number, parts, order)
 
@@ -380,6 +380,10 @@ def _slice(output: Output, number: int) -> pa.Table:
 def _csv_text(output: Output, table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     separator = chr(output.layout.separator or ord(","))
+    for place, column in enumerate(table.columns):
+        if pa.types.is_nested(column.type):  # CSV has no such thing: as JSON
+            text = [None if value is None else json.dumps(value, default=str) for value in column.to_pylist()]
+            table = table.set_column(place, table.column_names[place], pa.array(text, pa.string()))
     pv.write_csv(table, sink, pv.WriteOptions(include_header=False, delimiter=separator, quoting_style="needed"))
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]  # pyarrow has no types
 

@@ -22,6 +22,7 @@ from streamproof.events.time import Span
 from streamproof.language.layout import Argument, Call, Chain, render
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
+from streamproof.plan.driving import Drift, Driven, During, Pairing, Transition
 from streamproof.plan.durations import write_duration, write_span
 from streamproof.plan.expr import TRUE, Col, Expr, Value
 from streamproof.plan.nodes import Named, Plan
@@ -58,6 +59,8 @@ def _chain(plan: Plan, group: str | None) -> Chain:
             return _let(plan, group)
         case nodes.GroupApply():
             return _group_apply(plan, group)
+        case Driven():
+            return _driven(plan, group)
     receiver = _chain(plan.inputs[0], group)
     others = tuple(_chain(other, group) for other in plan.inputs[1:])
     return receiver.then(*CALLS[plan](plan, others))
@@ -91,6 +94,16 @@ def _group_apply(plan: nodes.GroupApply, group: str | None) -> Chain:
         return receiver.then(Call("group_by", keys), *CALLS[branch](branch, ()))
     applied = Argument(_chain(branch, "g"), "apply", prefix="lambda g: ")
     return receiver.then(Call("group_apply", (*keys, applied)))
+
+
+def _driven(plan: Driven, group: str | None) -> Chain:
+    from streamproof.language.eql.printer import print_query  # noqa: PLC0415  # only these plans need it
+
+    given = {name: _chain(part, group) for name, part in plan.bind if part != nodes.Source(name)}
+    text = Argument(quoted(print_query(plan.query)))
+    if all(map(_is_keyword_name, given)):
+        return Chain(Call("eql", (text, *(Argument(part, name) for name, part in given.items()))))
+    return Chain(Call("eql", (text, Argument(_mapping(given), prefix="**"))))
 
 
 # --- one rule per node: the calls that make it of its first input ----------------------------------------------------
@@ -172,6 +185,39 @@ def _advance_time(node: nodes.AdvanceTime, others: Others) -> Iterator[Call]:
     given = _given(every=every, every_duration=step, final=final)
     late = _given(late=quoted(node.late), default=quoted("drop"))
     yield Call("advance_time", (*given, *_given(delay=_span(node.delay), default="0"), *late))
+
+
+# --- event-driven ---
+
+
+def _key(key: tuple[str, ...]) -> str | None:
+    return None if not key else quoted(key[0]) if len(key) == 1 else _tuple(map(quoted, key))
+
+
+def _transition(node: Transition, others: Others) -> Iterator[Call]:
+    yield Call("transition", (Argument(quoted(to_text(node.expr))), *_given(key=_key(node.key))))
+
+
+def _drift(node: Drift, others: Others) -> Iterator[Call]:
+    way = _given(way=quoted(node.way), default=quoted("any"))
+    step = Argument(quoted(to_text(node.step)), "step")
+    yield Call("drift", (Argument(quoted(to_text(node.expr))), step, *way, *_given(key=_key(node.key))))
+
+
+def _pairing(node: Pairing, others: Others) -> Iterator[Call]:
+    policy = _given(policy=quoted(node.policy), default=quoted("fifo"))
+    longest = None if node.max is None else _span(node.max)
+    yield Call("pairing", (Argument(others[0]), *_given(key=_key(node.key)), *policy, *_given(max=longest)))
+
+
+def _during(node: During, others: Others) -> Iterator[Call]:
+    aggs = Argument(_mapping({name: _aggregate(agg) for name, agg in node.aggs}))
+    spans = {name: _span(span) for name, span in (("reach", node.reach), ("hop", node.hop)) if span is not None}
+    words = {name: quoted(word) for name, word in (("begin", node.begin), ("end", node.end)) if word is not None}
+    flags = {name: "True" for name, flag in (("latest", node.latest), ("empty", node.empty)) if flag}
+    trigger = _given(trigger=quoted(node.trigger), default=quoted("end"))
+    keys = _given(key=_key(node.key), group=_key(node.group))
+    yield Call("drive", (Argument(others[0]), aggs, *trigger, *keys, *_given(**spans, **words, **flags)))
 
 
 # --- windows ---
@@ -259,6 +305,10 @@ CALLS: Rules[Calls] = Rules(
         nodes.AntiJoin: _pair("without"),
         nodes.Clip: _pair("clip"),
         nodes.Session: _session,
+        Transition: _transition,
+        Drift: _drift,
+        Pairing: _pairing,
+        During: _during,
         nodes.Aggregation: _aggregation,
         nodes.TopK: _topk,
         nodes.Uda: _uda,

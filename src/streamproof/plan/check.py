@@ -23,6 +23,7 @@ from streamproof.plan import nodes
 from streamproof.plan.driven import typed as driven_rules
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
 from streamproof.plan.driven.lower import lowered
+from streamproof.plan.driven.places import at_place, word_offset
 from streamproof.plan.driving import Drift, Driven, During, Pairing, Transition
 from streamproof.plan.expr import Col, Lit
 from streamproof.plan.functions import common_type
@@ -161,7 +162,12 @@ class _Checker:
         return self.visit(plan.body, place.into("in"))
 
     def _driven(self, plan: Driven, place: _Place) -> Typed:
-        schemas = {name: self.visit(part, place.into(f"bind.{name}")).schema for name, part in plan.bind}
+        schemas = {}
+        for name, part in plan.bind:
+            try:
+                schemas[name] = self.visit(part, place.into(f"bind.{name}")).schema
+            except StreamproofError as error:
+                raise at_place(error, plan.query.text, word_offset(plan.query.text, name, 0)) from None
         return self.visit(lowered(plan, schemas, self.registry), place)
 
     def _group_apply(self, plan: nodes.GroupApply, place: _Place) -> Typed:

@@ -24,7 +24,7 @@ from streamproof.plan.nodes import Node, Plan
 Support: TypeAlias = "Mapping[str, Mapping[str, bool | str]]"
 """By engine: each node's name with True, or with the reason why it is refused."""
 
-_RESOLVED: Final = ("Let", "Ref", "GroupInput")  # the check resolves these, so no engine ever sees them
+_RESOLVED: Final = ("Let", "Ref", "GroupInput", "Driven")  # the check resolves these, so no engine ever sees them
 
 
 @dataclass(frozen=True, slots=True)

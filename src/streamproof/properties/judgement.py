@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from streamproof.properties.formula import Bounded, Formula, formula
-from streamproof.properties.letters import Letter, Letters, Tumbling
+from streamproof.properties.letters import Letter, Letters, MicroBatches, Tumbling
 from streamproof.properties.progress import Progress, safe_length
 from streamproof.properties.runs import SubjectRun
 from streamproof.properties.verdict import FormulaError, Verdict
@@ -26,6 +26,7 @@ class Judgement:
     decided_at: int | None  # the letter that decided, from 0
     error: Exception | None
     vacuous: str | None  # why a pass says nothing, or None
+    by_batch: bool = False  # whether the letters are micro-batches
 
     @cached_property
     def reason(self) -> str:
@@ -82,8 +83,9 @@ def judge(what: object, run: SubjectRun, *, letters: Letters | None = None) -> J
     progress = Progress(checked)
     verdict = progress.over(word)
     found = Judgement(
-        verdict, checked, run, word, progress.residual, progress.decided_at, progress.error, _vacuous(run, progress)
-    )
+        verdict, checked, run, word, progress.residual, progress.decided_at, progress.error, _vacuous(run, progress),
+        by_batch=isinstance(letters, MicroBatches),
+    )  # fmt: skip
     for observer in observers:
         observer(found)
     return found
@@ -124,6 +126,7 @@ def assert_holds(
 
     ``undecided="pass"`` accepts runs that are too short to tell; ``vacuous="fail"`` refuses passes that say nothing.
     """
+    __tracebackhide__ = True  # pytest shows the line of the test
     found = judge(what, run, letters=letters)
     accepted = found.verdict is Verdict.HOLDS or (undecided == "pass" and found.verdict is Verdict.UNDECIDED)
     if not accepted or (vacuous == "fail" and found.vacuous):

@@ -151,10 +151,8 @@ def _rule(f: Formula, letter: Any, done: dict[Formula, Formula], antecedents: An
     kind, operands = type(f), f.operands
     if kind is Now:
         return _asked(operands[0], operands[2], letter, constant)
-    if kind is Always:
-        return both((done[operands[0]], *_rest(f)))
-    if kind is Eventually:
-        return either((done[operands[0]], *_rest(f)))
+    if kind is Always or kind is Eventually:
+        return _repeated(f, done[operands[0]])
     if kind is Consume:
         return _asked(operands[0], operands[1], letter, formula)
     if kind is Next:
@@ -162,6 +160,17 @@ def _rule(f: Formula, letter: Any, done: dict[Formula, Formula], antecedents: An
     if kind is Until or kind is Release:
         return _two_sided(f, done)
     return _connective(f, done, antecedents)
+
+
+def _repeated(f: Formula, first: Formula) -> Formula:
+    """``always`` or ``eventually`` after a letter of which the inner formula left ``first``."""
+    passing, ending = (TRUE, FALSE) if type(f) is Always else (FALSE, TRUE)
+    if first is ending:
+        return ending
+    rest = _rest(f)
+    if first is passing and rest:
+        return rest[0]
+    return both((first, *rest)) if type(f) is Always else either((first, *rest))
 
 
 def _rest(f: Formula) -> tuple[Formula, ...]:

@@ -6,6 +6,9 @@ Importing it starts nothing. Its fixture is called ``streamproof_spark``, so tha
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +58,24 @@ def streamproof_spark(request: pytest.FixtureRequest) -> SparkSession:
 
     running = active()
     master = request.config.getoption("--streamproof-master") or os.environ.get("STREAMPROOF_MASTER")
-    return running if running is not None else session(**({"spark.master": master} if master else {}))
+    if running is not None:
+        return running
+    with _python_path():
+        return session(**({"spark.master": master} if master else {}))
+
+
+@contextmanager
+def _python_path() -> Iterator[None]:
+    """While Spark starts, the path that its Python workers will have: that of the tests."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -68,6 +88,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     from streamproof.properties.rounds import prove  # noqa: PLC0415
 
+    _travel_by_value(pyfuncitem.module)
     names = pyfuncitem._fixtureinfo.argnames
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
     test = getattr(test, "__func__", test)
@@ -82,6 +103,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         if holder:
             _take_down(pyfuncitem, holder[0])
     return True
+
+
+def _travel_by_value(module: Any) -> None:
+    """Functions of a test module go to Spark's workers as they are, because workers cannot import it."""
+    from pyspark import cloudpickle  # noqa: PLC0415
+
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # a vendored library
 
 
 def _bound(test: Any, instance: object) -> Any:

@@ -108,7 +108,7 @@ class Summary:
     @property
     def vacuity(self) -> str | None:
         """Why the whole property said nothing, if so."""
-        if self.spoke or not self.vacuous:
+        if self.spoke or not self.vacuous or self.failure is not None:
             return None
         return f"{max(self.vacuous, key=lambda why: self.vacuous[why])}, in any of {self.judged} cases"
 
@@ -138,13 +138,15 @@ class Rounds:
         if self.collecting:
             self.requests[request.key] = request
             raise Collected
-        self._maybe_recollect()
+        self._maybe_recollect(request)
         found = replace(self._missing(request), reproduce=self.repeat)
         self.memo[request.key] = found
         return found
 
-    def _maybe_recollect(self) -> None:
+    def _maybe_recollect(self, request: Request) -> None:
         """Before any failure, needing unknown runs means that collecting was not complete."""
+        if request.group in self.groups and self.groups[request.group].waiting:
+            return  # it was collected, and has to run alone
         self.misses += 1
         second_call = self.calls > 1
         if not self.failed and self.multiplex and self.recollected < RECOLLECT and (second_call or self.misses == 3):
@@ -172,8 +174,9 @@ class Rounds:
 
     def _batch_agrees(self, group: Group, request: Request) -> bool:
         """Whether a batch job gives what streaming gives: tried once, on a case whose streaming output is known."""
-        if not all(stream.ordered for stream in request.case) or request.bench.batches != 1 or not self.failed:
-            return False  # disorder shows in streaming alone, and before a failure nothing is hurried
+        failure = self.summary.failure
+        if not self.failed or failure is None or failure.by_batch or not all(s.ordered for s in request.case):
+            return False  # disorder and micro-batches show in streaming alone; before a failure nothing is hurried
         if group.batch_agrees is None:
             probe = self._failing_probe(request) or group.probe
             if probe is None:

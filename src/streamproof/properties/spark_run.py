@@ -6,6 +6,7 @@ the last windows arrive. What it leaves in the output is cut off by time.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 Subject = Callable[..., Any]
 FOLDER: Final = "STREAMPROOF_FOLDER"  # where files go; on a cluster, a folder that all machines see
 _DELAY = re.compile(r"EventTimeWatermark .*?, (?:INTERVAL ')?([0-9][^\n']*?)'?(?:\s*\[[^\n]*)?$", re.M)
+_CAUSE = re.compile(r"[\w.]*(?:Error|Exception)\b[^:]*: .")
 SECONDS: Final = 600
 
 
@@ -212,9 +214,13 @@ def quick(spark: SparkSession) -> Iterator[None]:
     before = {name: spark.conf.get(name, None) for name in _QUICK}
     for name, value in _QUICK.items():
         spark.conf.set(name, value)
+    bridge = logging.getLogger("py4j.clientserver")  # logs what is raised here as well
+    level = bridge.level
+    bridge.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
+        bridge.setLevel(level)
         for name, old in before.items():
             if old is None:
                 spark.conf.unset(name)
@@ -273,11 +279,13 @@ def _finish(query: StreamingQuery) -> None:
 
 
 def _explained(error: Exception) -> RunError:
+    """Spark's error with its cause first: the last line that names one."""
     text = str(error).strip().split("\n\nJVM stacktrace", maxsplit=1)[0]
+    causes = [line.strip() for line in text.splitlines() if _CAUSE.match(line.strip())]
     fix = None
     if "watermark" in text:
         fix = 'call withWatermark in the subject, or give run_stream(…, watermark="10 minutes")'
-    return RunError(f"Spark refused or broke off the query: {text[:1500]}", fix=fix)
+    return RunError(f"the subject broke off: {(causes or [text])[-1][:500]}", at=text[:1500], fix=fix)
 
 
 def _trigger(progress: Any) -> Trigger:

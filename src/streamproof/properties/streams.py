@@ -192,6 +192,12 @@ class WindowedStream:
         head = f"stream of {self.count:,} rows in {windows} from {show_moment(self.start, 'us')}"
         return "\n".join([head, *self._lines()])
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # as notebooks and Hypothesis call it
+        for number, line in enumerate(repr(self).splitlines()):
+            if number:
+                printer.break_()
+            printer.text(line)
+
     def _lines(self) -> Iterator[str]:
         """The rows by window; a run of empty windows takes one line."""
         rows = Columns(self._unordered)

@@ -222,16 +222,16 @@ def _remedies(query: Query, accepted: Sequence[Query], machine: Machine) -> dict
 
     found: dict[str, object] = {}
     if query.qos is not None:
-        found["max_latency_ms"] = _least(query.qos.latency_ms, lambda value: fits(query.with_latency(value)))
+        found["max_latency_ms"] = least_value(query.qos.latency_ms, lambda value: fits(query.with_latency(value)))
     elif isinstance(query.service, RateLatency):
         start = max(query.service.latency, Fraction(1, 1000))
-        found["latency_ms"] = _least(start, lambda value: fits(query.with_latency(value)))
+        found["latency_ms"] = least_value(start, lambda value: fits(query.with_latency(value)))
     if isinstance(query.inputs[0].arrival, TokenBucket):
         burst, rate = query.inputs[0].arrival.burst, query.inputs[0].arrival.rate
         found["burst"] = _most_whole(burst, lambda value: fits(query.with_arrival(burst=value)))
-        found["rate_per_ms"] = _most(rate, lambda value: fits(query.with_arrival(rate=value)))
+        found["rate_per_ms"] = most_value(rate, lambda value: fits(query.with_arrival(rate=value)))
     found["quantum_ms"] = _quantum([*accepted, query], machine)
-    found["ops_per_ms"] = _least(machine.capacity, lambda value: fits(query, with_capacity(machine, value)))
+    found["ops_per_ms"] = least_value(machine.capacity, lambda value: fits(query, with_capacity(machine, value)))
     if machine.test == "reserved" and fits(query, replace(machine, test="policed")):
         found["test"] = "policed"
     return {name: value for name, value in found.items() if value is not None}
@@ -250,10 +250,10 @@ def _quantum(queries: Sequence[Query], machine: Machine) -> float | None:
     start = max(longest) / machine.capacity
     if machine.cut is not None:
         start = min(start, machine.cut / machine.capacity)
-    return _most(start, fits)
+    return most_value(start, fits)
 
 
-def _least(start: Fraction, fits: Callable[[Fraction], bool]) -> float | None:
+def least_value(start: Fraction, fits: Callable[[Fraction], bool]) -> float | None:
     """The least value above one that does not fit, rounded up to three digits."""
     factor = 2
     while not fits(start * factor):
@@ -268,7 +268,7 @@ def _least(start: Fraction, fits: Callable[[Fraction], bool]) -> float | None:
     return rounded(tidy if fits(tidy) else high, 9)
 
 
-def _most(start: Fraction, fits: Callable[[Fraction], bool]) -> float | None:
+def most_value(start: Fraction, fits: Callable[[Fraction], bool]) -> float | None:
     """The largest value below one that does not fit, rounded down to three digits."""
     factor = 2
     while not fits(start / factor):

@@ -56,28 +56,38 @@ class Config:
 
 def load_config(path: Path) -> Config:
     """The configuration in a file."""
+    return read_config(read_file(path))
+
+
+def read_json(text: str) -> Any:
+    """JSON with numbers as they are written, and no key twice."""
+    try:
+        return json.loads(text, parse_float=Decimal, parse_constant=_no_number, object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        raise PlanError(f"this is not JSON: {error.msg}", at=f"line {error.lineno}, column {error.colno}") from None
+    except RecursionError:
+        raise PlanError("the JSON is nested too deeply", name="limit_exceeded") from None
+
+
+def read_file(path: Path) -> str:
+    """The text of a configuration."""
     if not path.is_file():
         raise PlanError(f"there is no file {path}", fix="check the path")
     if path.stat().st_size > MAX_BYTES:
         raise PlanError(f"{path} is larger than {MAX_BYTES:,} bytes", name="limit_exceeded")
     try:
-        return read_config(path.read_text(encoding="utf-8"))
+        return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise PlanError(f"{path} is not UTF-8 text", at=f"byte {error.start}") from None
 
 
 def read_config(text: str) -> Config:
-    """A configuration from its JSON text. Numbers are taken as they are written."""
-    try:
-        data = json.loads(text, parse_float=Decimal, parse_constant=_no_number, object_pairs_hook=_once)
-    except json.JSONDecodeError as error:
-        raise PlanError(f"this is not JSON: {error.msg}", at=f"line {error.lineno}, column {error.colno}") from None
-    except RecursionError:
-        raise PlanError("the JSON is nested too deeply", name="limit_exceeded") from None
-    top = _object(data, "the configuration", ("capacity", "scheduler", "queries", "simulate"))
-    capacity = _object(_needed(top, "capacity", ""), "capacity", ("ops_per_ms",))
-    machine = _machine(_needed(capacity, "ops_per_ms", "capacity."), top.get("scheduler", {}))
-    listed = _needed(top, "queries", "")
+    """A configuration from its JSON text."""
+    data = read_json(text)
+    top = checked_object(data, "the configuration", ("capacity", "scheduler", "queries", "simulate"))
+    capacity = checked_object(needed(top, "capacity", ""), "capacity", ("ops_per_ms",))
+    machine = read_machine(needed(capacity, "ops_per_ms", "capacity."), top.get("scheduler", {}))
+    listed = needed(top, "queries", "")
     if not isinstance(listed, list) or not listed:
         raise PlanError("queries must be a list with at least one query", at="queries")
     queries = tuple(_query(item, f"queries[{n}]") for n, item in enumerate(listed))
@@ -97,7 +107,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _object(data: Any, at: str, known: Sequence[str]) -> Object:
+def checked_object(data: Any, at: str, known: Sequence[str]) -> Object:
     if not isinstance(data, dict):
         raise PlanError(f"{at} must be an object, got {_kind(data)}", at=at)
     for key in data:
@@ -111,7 +121,7 @@ def _kind(data: object) -> str:
     return "null" if data is None else type(data).__name__
 
 
-def _needed(data: Object, key: str, before: str) -> Any:
+def needed(data: Object, key: str, before: str) -> Any:
     if key not in data:
         raise PlanError(f'the key "{key}" is missing', at=f"{before}{key}")
     return data[key]
@@ -123,8 +133,8 @@ def _refuse_twice(names: Sequence[str]) -> None:
             raise PlanError(f'two queries are called "{name}"', at=f"queries[{n}].name", fix="choose another name")
 
 
-def _machine(ops: Any, scheduler: Any) -> Machine:
-    found = _object(scheduler, "scheduler", ("policy", "quantum_ms", "test"))
+def read_machine(ops: Any, scheduler: Any) -> Machine:
+    found = checked_object(scheduler, "scheduler", ("policy", "quantum_ms", "test"))
     policy, test = found.get("policy", "p-qed"), found.get("test", "reserved")
     if policy in POLICIES and policy not in get_args(Policy):
         raise PlanError(
@@ -143,8 +153,8 @@ _QUERY: Final = ("name", "task", "cost_ops", "arrival", "inputs", "service", "qo
 
 
 def _query(data: Any, at: str) -> Query:
-    found = _object(data, at, _QUERY)
-    name = _needed(found, "name", f"{at}.")
+    found = checked_object(data, at, _QUERY)
+    name = needed(found, "name", f"{at}.")
     if not isinstance(name, str) or not name:
         raise PlanError("a name is text", at=f"{at}.name")
     task = found.get("task", "basic")
@@ -157,14 +167,14 @@ def _query(data: Any, at: str) -> Query:
         _inputs(found, at),
         task,
         service=_service(found["service"], f"{at}.service") if "service" in found else None,
-        qos=_wish(found["qos"], f"{at}.qos") if "qos" in found else None,
+        qos=read_wish(found["qos"], f"{at}.qos") if "qos" in found else None,
     )
 
 
 def _inputs(found: Object, at: str) -> tuple[Input, ...]:
     if "inputs" not in found:
-        cost = _cost(_needed(found, "cost_ops", f"{at}."), f"{at}.cost_ops")
-        return (Input(cost, _arrival(_needed(found, "arrival", f"{at}."), f"{at}.arrival")),)
+        cost = _cost(needed(found, "cost_ops", f"{at}."), f"{at}.cost_ops")
+        return (Input(cost, read_arrival(needed(found, "arrival", f"{at}."), f"{at}.arrival")),)
     if "cost_ops" in found or "arrival" in found:
         raise PlanError("a query with inputs has cost_ops and arrival in each of them", at=at)
     listed = found["inputs"]
@@ -174,22 +184,20 @@ def _inputs(found: Object, at: str) -> tuple[Input, ...]:
 
 
 def _input(data: Any, at: str) -> Input:
-    found = _object(data, at, ("name", "cost_ops", "arrival"))
-    cost = _cost(_needed(found, "cost_ops", f"{at}."), f"{at}.cost_ops")
-    return Input(cost, _arrival(_needed(found, "arrival", f"{at}."), f"{at}.arrival"), str(found.get("name", "")))
+    found = checked_object(data, at, ("name", "cost_ops", "arrival"))
+    cost = _cost(needed(found, "cost_ops", f"{at}."), f"{at}.cost_ops")
+    return Input(cost, read_arrival(needed(found, "arrival", f"{at}."), f"{at}.arrival"), str(found.get("name", "")))
 
 
 def _cost(data: Any, at: str) -> Cost:
     if not isinstance(data, dict):
         return Cost(data, at=at)
-    found = _object(data, at, ("mean", "stdev", "quantile"))
-    return Cost(
-        _needed(found, "mean", f"{at}."), deviation=found.get("stdev", 0), quantile=found.get("quantile"), at=at
-    )
+    found = checked_object(data, at, ("mean", "stdev", "quantile"))
+    return Cost(needed(found, "mean", f"{at}."), deviation=found.get("stdev", 0), quantile=found.get("quantile"), at=at)
 
 
-def _arrival(data: Any, at: str) -> Arrival:
-    found = _object(data, at, _ARRIVAL)
+def read_arrival(data: Any, at: str) -> Arrival:
+    found = checked_object(data, at, _ARRIVAL)
     if "trace" in found:
         return _from_trace(found, at)
     if "points" in found:
@@ -201,7 +209,7 @@ def _arrival(data: Any, at: str) -> Arrival:
         if jitter < 0:
             raise PlanError(f"a jitter must not be negative, got {shown(jitter)}", at=f"{at}.jitter_ms")
         return ArrivalCurve(staircase(positive(found.get("step", 1), "a step", at=f"{at}.step"), every, jitter=jitter))
-    burst, rate = _needed(found, "burst", f"{at}."), _needed(found, "rate_per_ms", f"{at}.")
+    burst, rate = needed(found, "burst", f"{at}."), needed(found, "rate_per_ms", f"{at}.")
     return TokenBucket(burst, rate, peak=found.get("peak_per_ms"), at=at)
 
 
@@ -221,24 +229,24 @@ def _points(found: Object, at: str) -> Curve:
     if not isinstance(points, list) or not all(isinstance(point, list) and len(point) == 2 for point in points):
         raise PlanError("points is a list of [time, tasks]", at=f"{at}.points")
     try:
-        return piecewise([(x, y) for x, y in points], rate=_needed(found, "rate_per_ms", f"{at}."))
+        return piecewise([(x, y) for x, y in points], rate=needed(found, "rate_per_ms", f"{at}."))
     except PlanError as error:
         raise error.located(f"{at}.points") from None
 
 
 def _service(data: Any, at: str) -> RateLatency | ServiceCurve:
-    found = _object(data, at, ("rate_per_ms", "latency_ms", "points"))
+    found = checked_object(data, at, ("rate_per_ms", "latency_ms", "points"))
     if "points" in found:
         try:
             return ServiceCurve(_points(found, at))
         except PlanError as error:
             raise error.located(f"{at}.points") from None
-    return RateLatency(_needed(found, "rate_per_ms", f"{at}."), _needed(found, "latency_ms", f"{at}."), at=at)
+    return RateLatency(needed(found, "rate_per_ms", f"{at}."), needed(found, "latency_ms", f"{at}."), at=at)
 
 
-def _wish(data: Any, at: str) -> QoS:
-    found = _object(data, at, ("max_latency_ms", "max_backlog"))
-    latency = positive(_needed(found, "max_latency_ms", f"{at}."), "max_latency_ms", at=f"{at}.max_latency_ms")
+def read_wish(data: Any, at: str) -> QoS:
+    found = checked_object(data, at, ("max_latency_ms", "max_backlog"))
+    latency = positive(needed(found, "max_latency_ms", f"{at}."), "max_latency_ms", at=f"{at}.max_latency_ms")
     backlog = found.get("max_backlog")
     if backlog is not None and exact(backlog, at=f"{at}.max_backlog") < 1:
         raise PlanError(f"max_backlog must be at least 1, got {shown(exact(backlog))}", at=f"{at}.max_backlog")
@@ -249,8 +257,8 @@ def _wish(data: Any, at: str) -> QoS:
 
 
 def _simulate(data: Any, queries: Sequence[Query]) -> Simulate:
-    found = _object(data, "simulate", ("duration_ms", "arrivals", "policies", "seed", "flood"))
-    duration = positive(_needed(found, "duration_ms", "simulate."), "a duration", at="simulate.duration_ms")
+    found = checked_object(data, "simulate", ("duration_ms", "arrivals", "policies", "seed", "flood"))
+    duration = positive(needed(found, "duration_ms", "simulate."), "a duration", at="simulate.duration_ms")
     arrivals, policies = found.get("arrivals", "adversarial"), found.get("policies", list(POLICIES))
     if arrivals not in get_args(Pattern):
         fix = did_you_mean(str(arrivals), get_args(Pattern))
@@ -271,5 +279,5 @@ def _flood(data: Any, queries: Sequence[Query]) -> dict[str, Fraction] | None:
     if data is None:
         return None
     names = [query.name for query in queries]
-    found = _object(data, "simulate.flood", names)
+    found = checked_object(data, "simulate.flood", names)
     return {name: positive(rate, "a rate", at=f"simulate.flood.{name}") for name, rate in found.items()}

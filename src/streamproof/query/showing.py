@@ -58,6 +58,14 @@ class Shown:
         """
         return _written(self.plan, "python")
 
+    def to_eql(self: HasPlan) -> str:
+        """An event-driven query as EQL."""
+        return _written(self.plan, "eql").rstrip()
+
+    def to_sql(self: HasPlan) -> str:
+        """The plan as SQL, where it has words for it."""
+        return _written(self.plan, "sql").rstrip()
+
 
 def _written(plan: Plan, language: str) -> str:
     text: str = extensions.load("languages", language).dumps(plan)

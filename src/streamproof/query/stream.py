@@ -19,13 +19,13 @@ from streamproof.plan.windows import Window
 from streamproof.query.calls import names_the_call
 from streamproof.query.grouped import Grouped
 from streamproof.query.multicast import Bindings, bind, bound_name
-from streamproof.query.pairs import Pairs
+from streamproof.query.driven import Driving
 from streamproof.query.showing import Shown
 from streamproof.query.windowed import Windowed, Windows
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Stream(Shown, Windows, Pairs):
+class Stream(Shown, Windows, Driving):
     """A stream of events and the plan that computes it. Streams with equal plans are equal."""
 
     def in_windows(self, window: Window) -> Windowed:

@@ -24,7 +24,7 @@ from streamproof.workbench.subjects import EngineSubject, LocalSubject, Subject
 from streamproof.workbench.verdict import Verdict
 from streamproof.workbench.verify import Judge
 
-SPARK: Final = ("spark-stream", "spark-batch")
+SPARK: Final = ("spark-buckets", "spark-stream", "spark-batch")
 ORACLES: Final = ("duckdb", "postgres")
 
 
@@ -37,10 +37,10 @@ class Bench:
 
 
 def engine_names(given: Sequence[str]) -> list[str]:
-    """The engines by the names that verdicts carry: spark is both of its modes.
+    """The engines by the names that verdicts carry: spark is all of its modes.
 
     >>> engine_names(["local", "spark"])
-    ['local', 'spark-stream', 'spark-batch']
+    ['local', 'spark-buckets', 'spark-stream', 'spark-batch']
     """
     known = ["spark", *SPARK, *(name for name in extensions.names("engines") if name != "spark")]
     found: list[str] = []
@@ -82,6 +82,10 @@ def _oracle(name: str, dsn: str | None) -> Iterator[Any]:
 def _subject(name: str, dsn: str | None) -> Iterator[Subject]:
     if name == "local":
         yield LocalSubject()
+    elif name == "spark-buckets":
+        from streamproof.workbench.buckets import BucketSubject  # noqa: PLC0415  # it loads much of Spark's room
+
+        yield BucketSubject()
     elif name in SPARK:
         from streamproof.workbench.spark import spark_subject  # noqa: PLC0415  # it starts Spark
 

@@ -47,7 +47,7 @@ RUNS: Final[dict[str, tuple[Any, ...]]] = {
 }
 """What a run may do, as factors."""
 
-SCHEMAS: Final = ("k v", "k v f", "k v s", "k f d", "v b t", "k u z", "k v h g", "k day d", "v")
+SCHEMAS: Final = ("k v f", "k v s", "k f d", "v b t", "k u z h", "k v g day")
 """The columns of streams whose columns are a hole, with the types that `TYPES` says."""
 
 NAMES: Final = ("S", "R", "T", "U", "V", "W")
@@ -107,17 +107,76 @@ def _array(factors: tuple[tuple[str, tuple[Any, ...]], ...], salt: str) -> tuple
         ]}
         for a, x, b, y in forbidden(lives)
     ]  # fmt: skip
-    rows = make(dict(factors), criterion=criteria.simple, salt=salt, constraints=never or None)
+    rows: list[dict[str, Any]] = make(dict(factors), criterion=criteria.simple, salt=salt, constraints=never or None)
     return tuple(rows)
 
 
-def covering_rows(factors: Factors, *, seed: int) -> list[dict[str, Any]]:
+def _rows(factors: Mapping[str, tuple[Any, ...]], *, seed: int) -> list[dict[str, Any]]:
     """Rows in which every pair of values occurs that can occur together."""
-    several = {name: values for name, values in factors.all.items() if len(values) > 1}
-    single = {name: values[0] for name, values in factors.all.items() if len(values) == 1}
-    if len(several) < 2:
-        return [{**single, name: value} for name, values in several.items() for value in values] or [single]
-    return [{**single, **row} for row in _array(tuple(several.items()), str(seed))]
+    if len(factors) < 2:
+        return [{name: value} for name, values in factors.items() for value in values] or [{}]
+    return list(_array(tuple(factors.items()), str(seed)))
+
+
+@dataclass(frozen=True)
+class CoveringGroups:
+    """Rows in groups: one choice of the plan, several of data and run. Every pair of values is in some row.
+
+    Pairs within the plan and within the data come from covering arrays; between the two, data rows are dealt out over
+    the plans, and groups are added for the pairs that are still missing.
+    """
+
+    groups: tuple[tuple[dict[str, Any], ...], ...]
+
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def of(plan: tuple[tuple[str, tuple[Any, ...]], ...], data: tuple[tuple[str, tuple[Any, ...]], ...],
+           seed: int, size: int) -> CoveringGroups:  # fmt: skip
+        plans, rows = _rows(dict(plan), seed=seed), _rows(dict(data), seed=seed)
+        dealt = [[rows[(n * size + k) % len(rows)] for k in range(size)] for n in range(len(plans))]
+        missing = {(p, v, d, w) for p, vs in plan for v in vs for d, ws in data for w in ws}
+        missing &= {(p, v, d, w) for p, vs in plan for v in vs for row in rows for d, w in row.items()}
+        for chosen, given in zip(plans, dealt, strict=True):
+            missing -= _pairs(chosen, given)
+        while missing:
+            name, value, _, _ = min(missing, key=repr)
+            chosen = next(row for row in plans if row[name] == value)
+            given = []
+            for _ in range(size):
+                given.append(max(rows, key=lambda row: len(missing & _pairs(chosen, [row]))))
+                missing -= _pairs(chosen, given)
+            plans.append(chosen)
+            dealt.append(given)
+        groups = [tuple({**chosen, **row} for row in given) for chosen, given in zip(plans, dealt, strict=True)]
+        random.Random(seed).shuffle(groups)  # noqa: S311  # test data, not secrets
+        return CoveringGroups(tuple(_newest_first(groups, [name for name, _ in plan])))
+
+
+def _newest_first(groups: list[tuple[dict[str, Any], ...]], names: list[str]) -> list[tuple[dict[str, Any], ...]]:
+    """Groups in an order in which those that come first have some of everything: new values, then new pairs of them."""
+    waiting, ordered, seen = list(groups), [], set[object]()
+    while waiting:
+        best = max(waiting, key=lambda group: _newness(group[0], names, seen))
+        waiting.remove(best)
+        ordered.append(best)
+        values = [(name, best[0][name]) for name in names]
+        seen |= {*values, *((a, b) for a in values for b in values)}
+    return ordered
+
+
+def _newness(row: Mapping[str, Any], names: list[str], seen: set[object]) -> int:
+    values = [(name, row[name]) for name in names]
+    return sum(100 for value in values if value not in seen) + sum((a, b) not in seen for a in values for b in values)
+
+
+def _pairs(plan: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> set[tuple[str, Any, str, Any]]:
+    return {(p, v, d, w) for p, v in plan.items() for row in rows for d, w in row.items()}
+
+
+def covering_groups(intent: Intent, *, seed: int, size: int) -> CoveringGroups:
+    """The groups of an intent, all pairs once."""
+    factors = factors_of(intent)
+    return CoveringGroups.of(tuple(factors.plan.items()), tuple(factors.data.items()), seed, size)
 
 
 def _stays(name: str, chance: random.Random) -> bool:
@@ -157,14 +216,16 @@ def concrete_group(
     intent: Intent, number: int, *, seed: int, size: int, registry: Registry | None = None
 ) -> list[Case]:
     """The cases of the plan of that number: one plan over several streams, each with its own facets and run."""
-    factors = factors_of(intent)
-    rows = covering_rows(factors, seed=seed)
+    factors, groups = factors_of(intent), covering_groups(intent, seed=seed, size=size).groups
     for attempt in range(TRIES):
         chance = random.Random(f"{seed}/{intent.name}/{number}/{attempt}")  # noqa: S311  # test data, not secrets
-        first = rows[number] if number < len(rows) and attempt < TRIES // 2 else random_row(factors.all, chance)
-        rest = [{**first, **random_row(factors.data, chance)} for _ in range(size - 1)]
+        if number < len(groups) and attempt < TRIES // 2:
+            rows = list(groups[number])
+        else:
+            chosen = random_row(factors.plan, chance)
+            rows = [{**chosen, **random_row(factors.data, chance)} for _ in range(size)]
         try:
-            return _cases(intent, [first, *rest], chance, registry or all_modules())
+            return _cases(intent, rows, chance, registry or all_modules())
         except StreamproofError:  # what was drawn is no plan: another draw
             continue
     return []

@@ -73,13 +73,16 @@ def batches_of(schema: Schema, piece: PhysicalStream) -> Iterator[Batch]:
     return to_batches([piece]) if len(piece) else iter(())
 
 
-def reordered(events: Sequence[Event], chance: random.Random) -> list[Event]:
+def reordered(events: Sequence[Event], chance: random.Random, *, most: int | None = None) -> list[Event]:
     """The events in another order, with the changes of each event in theirs; CTIs as early as the order allows.
+
+    No event moves by more than ``most`` places, half of all if left out.
 
     Law: the history is the same, and the stream is legal.
     """
     moved = [event for event in events if not isinstance(event, Cti)]
-    places = sorted(range(len(moved)), key=lambda n: n + chance.uniform(0, max(2.0, len(moved) / 2)))
+    far = max(2.0, len(moved) / 2) if most is None else most
+    places = sorted(range(len(moved)), key=lambda n: n + chance.uniform(0, far))
     queues: dict[str, list[Event]] = {}
     for event in moved:
         queues.setdefault(event.id, []).append(event)

@@ -8,7 +8,7 @@ cancels; under the policy ``final`` nothing is taken back; when all input is com
 >>> early = Batch.from_rows(schema, [], frontier=9)
 >>> late = Batch.from_rows(schema, [(3, 5, 1, {"v": 1})], frontier=FOREVER)
 >>> broken_promise([early, late], schema).kind
-'sealed'
+'events'
 """
 
 from __future__ import annotations

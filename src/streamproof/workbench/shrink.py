@@ -6,6 +6,7 @@ anything or the budget is spent.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain
@@ -14,7 +15,8 @@ from typing import Final
 
 from streamproof.plan import nodes
 from streamproof.plan.limits import Limits
-from streamproof.workbench.case import Case
+from streamproof.workbench.case import Case, Stream
+from streamproof.workbench.pieces import reordered
 from streamproof.workbench.schedule import DEFAULTS, LAW_OF, Schedule
 from streamproof.workbench.smaller_plans import repeated_parts, smaller_plans
 from streamproof.workbench.smaller_streams import fewer_columns, fewer_events, simpler_events
@@ -82,8 +84,21 @@ def _plainer_runs(case: Case) -> Iterator[Case]:
     for name in LAW_OF:
         if getattr(case.schedule, name) != DEFAULTS[name]:
             yield replace(case, schedule=replace(case.schedule, **{name: DEFAULTS[name]}))
-    if case.schedule.cuts > 1:
-        yield replace(case, schedule=replace(case.schedule, cuts=1))
+    if case.schedule.cuts > 0 or (
+        case.schedule.restart and not case.schedule.cuts
+    ):  # event by event: then fewer events do not move the cuts
+        yield replace(case, schedule=replace(case.schedule, cuts=-1))
+    if case.schedule.reorder:
+        yield _in_order_of_arrival(case)
+
+
+def _in_order_of_arrival(case: Case) -> Case:
+    """The case with its streams as they came, so that fewer events do not move the others."""
+    chance = random.Random(case.schedule.seed)  # noqa: S311  # test data, not secrets
+    streams = {
+        name: Stream(stream.schema, tuple(reordered(stream.events, chance))) for name, stream in case.streams.items()
+    }
+    return replace(case, streams=streams, schedule=replace(case.schedule, reorder=False))
 
 
 def _smaller_plans(case: Case) -> Iterator[Case]:

@@ -158,6 +158,8 @@ def _stops(case: Case, count: int) -> set[int]:
     """The pushes before which the run is stopped and restored."""
     if not case.schedule.restart or count < 2:
         return set()
+    if case.schedule.cuts < 0:
+        return set(range(1, count))
     chance = random.Random(case.schedule.seed + 1)  # noqa: S311  # test data, not secrets
     return set(chance.sample(range(1, count), k=min(count - 1, chance.randint(1, 2))))
 

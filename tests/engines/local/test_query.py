@@ -15,6 +15,8 @@ import streamproof as sp
 from streamproof.engines.frames import to_frame
 from streamproof.engines.local.query import RunningQuery
 from streamproof.errors import InfrastructureError, InputError, StreamproofError
+from streamproof.events.physical import PhysicalStream
+from streamproof.events.schema import Schema
 from streamproof.events.validate import Validator
 from tests.engines.local.running import alone, processor_of, pushes, without_errors
 
@@ -223,6 +225,21 @@ def test_a_source_without_ctis_is_noted() -> None:
         "input S has no CTIs, so no result was sealed before its end; advance_time above the source makes them",
     )
     assert PER_TEN.on("local").run({"S": [insert_dict(1, 2), {"kind": "cti", "t": 3}]}).notes == ()
+
+
+def test_a_source_that_has_to_remember_everything_is_noted() -> None:
+    count = 10_000
+    stream = PhysicalStream.from_events(
+        [sp.Insert(f"e{n}", n, n + 1, {"v": 1}) for n in range(count)], schema=Schema.of({"v": "int64"})
+    )
+    query = PER_TEN.on("local").start({"S": {"v": "int64"}})
+    query.push("S", stream)
+    assert query.notes == (
+        "input S: 10,000 events are remembered, because any of them may still be retracted; memory grows with the "
+        "input until CTIs let them go: advance_time above the source makes them",
+    )
+    query.push("S", sp.Cti(count))
+    assert query.notes == ()
 
 
 def test_advanced_errors_say_where_they_were_found() -> None:

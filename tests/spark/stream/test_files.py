@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -46,12 +47,31 @@ def test_files_of_any_format_are_read_to_the_end(spark: SparkSession, folder: Pa
     assert again.as_dict()["batches"] == 0, "all is done already"
 
 
+def test_a_folder_of_csv_files_is_taken_in_order_and_may_grow(spark: SparkSession, folder: Path) -> None:
+    place = folder / "in"
+    place.mkdir()
+    for number, rows in enumerate(["1,a,2\n3,b,4\n", "5,a,6.5\nnever,a,1\n", "7,b,8\n"]):
+        (place / f"{'cab'[number]}.csv").write_text(f"at,k,v\n{rows}")
+        os.utime(place / f"{'cab'[number]}.csv", (1e9 + number, 1e9 + number))
+    whole = "at,k,v\n1,a,2\n3,b,4\n5,a,6.5\n7,b,8\n9,a,1\n"
+    (folder / "whole.csv").write_text(whole)
+    stream = sp.source("S", {"k": "string", "v": "float64"}).group_by("k").tumbling(4).aggregate(s=sp.sum("v"))
+    mapping = sp.ColumnMapping(start="at")
+    for final in (False, True):
+        run = FileRun(stream.plan, {"S": place}, folder / "cp", Settings(), time=mapping, final=final)
+        metrics = run_files(spark, run, FileSink(folder / "out", content="cht"))
+        assert metrics.as_dict()["events"] == (4 if not final else 1)
+        (place / "0-late.csv").write_text("at,k,v\n9,a,1\n")
+    assert read_output(folder / "out") == local(stream, {"S": sp.read(folder / "whole.csv", mapping=mapping)})
+    assert {file.name: count for file, count in run.rejected().items()} == {"_a.csv.rejects.jsonl": 1}
+
+
 def test_inputs_that_are_not_there(spark: SparkSession, folder: Path) -> None:
     (folder / "empty").mkdir()
     for inputs, text in (
         ({}, 'no input is given for the source "S"'),
         ({"S": folder / "no.parquet"}, "does not exist"),
-        ({"S": folder / "empty"}, "there are no Parquet files"),
+        ({"S": folder / "empty"}, "there are no files of events in"),
     ):
         run = FileRun(SALES.plan, inputs, folder / "cp", Settings())
         with pytest.raises(InputError, match=text):

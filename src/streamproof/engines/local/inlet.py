@@ -112,6 +112,11 @@ class Inlet:
         return min((entry.frontier for entry in self.entries.values()), default=FOREVER)
 
     @property
+    def remembered(self) -> int:
+        """How many events the checks at the door hold, because they may still be retracted."""
+        return sum(entry.validator.live for entry in self.entries.values() if entry.validator is not None)
+
+    @property
     def policy(self) -> dict[str, object] | None:
         """The settings of its validator, if it has one."""
         own = self._validator

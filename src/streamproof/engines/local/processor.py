@@ -34,6 +34,8 @@ from streamproof.plan.check import Typed
 from streamproof.plan.failures import DeadLetter
 from streamproof.plan.nodes import Plan
 
+MANY = 10_000  # so many events that a source has to remember are worth a note
+
 
 class Processor:
     """Runs queries that may share sources and operators, read each other's output, start late and stop early."""
@@ -213,6 +215,12 @@ class Processor:
                 found.append(
                     f"input {name} has no CTIs, so no result was sealed before its end; "
                     "advance_time above the source makes them"
+                )
+            if inlet.remembered >= MANY and not sealing:
+                found.append(
+                    f"input {name}: {inlet.remembered:,} events are remembered, because any of them may still be "
+                    "retracted; memory grows with the input until CTIs let them go: advance_time above the source "
+                    "makes them"
                 )
             counts = source_metrics(inlet)
             if counts.late_dropped or counts.late_adjusted:

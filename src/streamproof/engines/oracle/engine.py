@@ -31,7 +31,7 @@ class Oracle:
 
     def supports(self) -> dict[str, bool | str]:
         """Every node."""
-        return RULES.supports() | {"Let": True, "Ref": True}
+        return RULES.supports() | {"Let": True, "Ref": True, "Driven": True}
 
     def run(self, plan: Typed, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> Iterator[Batch]:
         """The whole result in one batch, complete."""
@@ -85,6 +85,10 @@ class Oracle:
     def show_sql(self, plan: Typed, settings: Settings) -> str:
         """All the SQL of a plan, in order, with comments that name the nodes."""
         return self._program(plan, settings).show()
+
+    def program(self, plan: Typed, settings: Settings) -> Program:
+        """The steps of a plan, without any data."""
+        return self._program(plan, settings)
 
     def _program(self, plan: Typed, settings: Settings) -> Program:
         compiler = Compiler(self._dialect(), settings)

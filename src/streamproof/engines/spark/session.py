@@ -16,6 +16,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from streamproof.engines.spark.java import java_home
+from streamproof.engines.spark.noise import launch_quietly
 from streamproof.errors import InfrastructureError
 
 if TYPE_CHECKING:
@@ -108,16 +109,17 @@ def settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
 
 
 def _start(asked: Mapping[str, str], log_level: str) -> SparkSession:
+    from pyspark import SparkConf  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers are whatever python is on PATH
     java = str(java_home())
-    builder = SparkSession.builder
-    for name, value in _settings(asked, log_level).items():
-        builder = builder.config(name, value)
+    conf = SparkConf().setAll(list(_settings(asked, log_level).items()))
     try:
         with _environment(JAVA_HOME=java):
-            spark = builder.getOrCreate()
+            if log_level in _QUIET:
+                launch_quietly(conf)
+            spark = SparkSession.builder.config(conf=conf).getOrCreate()
     except Exception as error:
         what = str(error).strip().splitlines()
         raise InfrastructureError(

@@ -148,37 +148,29 @@ def _walk_group(  # type: ignore[no-untyped-def]
     before the one that replaces it. Gives the start of the snapshot that stays open, and the one that was.
     """
     frontier, due, by_start = reach
-    first = places[group, FIRST]
-    last = first + places[group, SIZE]
+    first, last = places[group, FIRST], places[group, FIRST] + places[group, SIZE]
     at, size = counts[AT], counts[EMITTED]
     time = change[at, PLACE] if at < last_change else NEVER
     ahead = top(heap, heaps, group)
     i = first_at(rows, places, group, min(time, ahead)) if min(time, ahead) <= due else last
     head, kept, count = first, i, 0
-    _set(sums, NOW, rows, i - 1, i > first)
-    _set(sums, WAS, rows, i - 1, i > first)
-    start = old_start = rows[i - 1, TIME] if i > first else np.int64(0)
+    start = old_start = _open_at(sums, rows, i - 1, i > first)
     while i < last or min(time, ahead) <= due:
-        now = min(time, ahead)
-        if i < last:
-            now = min(now, rows[i, TIME])
-        knew = i < last and rows[i, TIME] == now
+        known = rows[i, TIME] if i < last else NEVER
+        now = min(time, ahead, known)
+        knew = known == now
         closes_old = knew or now == old_next
         events = _step(sums, rows, i, knew)
         if time == now:
-            events += _add(sums, change, at)
-            at += 1
+            events, at = events + _add(sums, change, at), at + 1
             time = change[at, PLACE] if at < last_change else NEVER
         if ahead == now:
             events += _take(heap, heaps, slots, free, group, now, sums, counts)
             ahead = top(heap, heaps, group)
         carry_row(sums, NEXT, 0, spec)
         closes_new = events != 0 or not _same(sums, NEXT, NOW)
-        was_out = by_start and closes_old and sums[WAS, 0] > 0
-        is_out = closes_new and sums[NOW, 0] > 0
-        if not (was_out and is_out and start == old_start and _same(sums, WAS, NOW)):
-            size = _put(emitted, found, size, sums, WAS, group, old_start, now, was_out)
-            size = _put(emitted, found, size, sums, NOW, group, start, now, is_out)
+        outs = by_start and closes_old and sums[WAS, 0] > 0, closes_new and sums[NOW, 0] > 0
+        size = _end_both(emitted, found, size, sums, group, (old_start, start), now, outs)
         if closes_old:
             _set(sums, WAS, rows, i, knew)
             old_start, i, old_next = now, i + knew, old_next if knew else NEVER
@@ -190,9 +182,7 @@ def _walk_group(  # type: ignore[no-untyped-def]
         if i < last and start == old_start and min(time, ahead) > due and _same(sums, WAS, NOW):
             break  # from here on everything is as before
     if i < last:
-        start = old_start = rows[last - 1, TIME]
-        _set(sums, NOW, rows, last - 1, True)
-        _set(sums, WAS, rows, last - 1, True)
+        start = old_start = _open_at(sums, rows, last - 1, True)
     counts[AT], counts[EMITTED] = at, size
     counts[USED] = rewrite(rows, places, group, counts[USED], (head, kept, i), tail, count)
     trim(rows, places, group, frontier)
@@ -267,6 +257,23 @@ def _next(heap, heaps, slots, free, group, sums, spec, counts):  # type: ignore[
 
 
 # --- sums -------------------------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, inline="always")
+def _open_at(sums, rows, at, there):  # type: ignore[no-untyped-def]
+    """What holds after a boundary, before the change as after it; where the snapshot starts that is open then."""
+    _set(sums, NOW, rows, at, there)
+    _set(sums, WAS, rows, at, there)
+    return rows[at, TIME] if there else np.int64(0)
+
+
+@njit(cache=True, inline="always")
+def _end_both(emitted, found, size, sums, group, starts, now, outs):  # type: ignore[no-untyped-def]
+    """Write the snapshots that end now, before and after the change, unless they are the same; how many rows."""
+    if outs[0] and outs[1] and starts[0] == starts[1] and _same(sums, WAS, NOW):
+        return size
+    size = _put(emitted, found, size, sums, WAS, group, starts[0], now, outs[0])
+    return _put(emitted, found, size, sums, NOW, group, starts[1], now, outs[1])
 
 
 @njit(cache=True, inline="always")

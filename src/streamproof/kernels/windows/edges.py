@@ -21,34 +21,30 @@ from streamproof.kernels.windows import crossing
 from streamproof.kernels.windows.accumulators import Accumulators
 from streamproof.kernels.windows.ahead import Ahead
 from streamproof.kernels.windows.changes import check_weights
-from streamproof.kernels.windows.general import General
-from streamproof.kernels.windows.inspect import Affected, EventView, WindowView, affected_sums, spans_of
+from streamproof.kernels.windows.general import affected_by
+from streamproof.kernels.windows.inspect import Affected, EventView, WindowView
 from streamproof.kernels.windows.kept import Kept
-from streamproof.kernels.windows.liveliness import Step, liveliness_of
+from streamproof.kernels.windows.moving import Moving
 from streamproof.kernels.windows.outputs import Outputs
 from streamproof.kernels.windows.summed import summed
 from streamproof.kernels.windows.sums import Scratch
-from streamproof.kernels.windows.timelines import FIRST, SIZE, TIME, VALUES, Timelines, longer
+from streamproof.kernels.windows.timelines import SIZE, VALUES, Timelines, longer
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.windows import Snapshot
 
 
-class Edges:
+class Edges(Moving):
     """One node over all groups, as sums per boundary."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
         node = typed.node
         assert isinstance(node, nodes.Aggregation)
-        self.typed, self.context = typed, context
-        self.lively = liveliness_of(typed, context.emission)
+        super().__init__(typed, context)
         layout = Layout.of(typed.schema)
         self.sums = Accumulators(node.aggs, Kept(typed.inputs[0].schema, context, payload=False), layout)
         self._forget()
-        self.frontier = BEGINNING
         self._passed = BEGINNING  # the frontier before the batch: what is not walked yet must not be cut by a later one
-        self.seen = BEGINNING  # the latest start
-        self.sealed = BEGINNING  # the output's frontier
         self._nothing = Outputs(1)  # no output is kept
 
     def _forget(self) -> None:
@@ -83,14 +79,6 @@ class Edges:
         self.ahead.settle(self.sums.spec)
         self.sealed = max(self.sealed, self.lively.sealed(self.frontier, self._opened(), self._nothing))
         return emitted.at(self.sealed)
-
-    def _advance(self, delta: Delta) -> Step:
-        """Move time on."""
-        before, due_before = self.frontier, self.lively.due(self.frontier, self.seen)
-        self.frontier = max(self.frontier, delta.frontier)
-        if len(delta):
-            self.seen = max(self.seen, int(delta.le.max()))
-        return Step(before, self.frontier, due_before, self.lively.due(self.frontier, self.seen))
 
     def _change(self, delta: Delta) -> Cells:
         """What the batch changes at boundaries, which are brought into the layout that its values need."""
@@ -163,9 +151,7 @@ class Edges:
         """The start of the earliest open snapshot, where that holds the output back."""
         if self.lively.emission != "final":
             return self.frontier
-        self.reached.export(self.frontier)
-        places = self.reached.places[self.reached.places[:, SIZE] > 0]
-        return min(self.frontier, int(self.reached.rows[places[:, FIRST], TIME].min(initial=self.frontier)))
+        return self.reached.opened(self.frontier)
 
     # --- looking inside -----------------------------------------------------------------------------------------------
 
@@ -189,9 +175,7 @@ class Edges:
 
     def affected(self, change: Delta) -> Affected:
         """What a change does to the windows; afterwards it has changed them, so ask a copy."""
-        before, spans = self.windows(), spans_of(General(self.typed, self.context).read(change))
-        self.on_batch(change.at(BEGINNING))
-        return affected_sums(before, self.windows(), spans)
+        return affected_by(self, change)
 
     # --- state --------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.events.time import FOREVER
 from streamproof.kernels.base import Context, State, array, number
 from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta
@@ -20,16 +20,17 @@ from streamproof.kernels.sorting import order_by
 from streamproof.kernels.store import Store
 from streamproof.kernels.windows.ahead import NEVER
 from streamproof.kernels.windows.changes import Events, Spans, check_weights
-from streamproof.kernels.windows.general import General
-from streamproof.kernels.windows.inspect import Affected, EventView, WindowView, affected_sums, spans_of
+from streamproof.kernels.windows.general import affected_by
+from streamproof.kernels.windows.inspect import Affected, EventView, WindowView
 from streamproof.kernels.windows.kept import Kept
-from streamproof.kernels.windows.liveliness import Step, liveliness_of
+from streamproof.kernels.windows.liveliness import Step
+from streamproof.kernels.windows.moving import Moving
 from streamproof.kernels.windows.outputs import Outputs
 from streamproof.kernels.windows.segments import Bools
 from streamproof.kernels.windows.summed import changed_pairs
 from streamproof.kernels.windows.sums import Scratch
 from streamproof.kernels.windows.sweep import sweep
-from streamproof.kernels.windows.timelines import FIRST, LEAST_ROOM, SIZE, TIME, VALUES, Timelines, longer
+from streamproof.kernels.windows.timelines import LEAST_ROOM, SIZE, VALUES, Timelines, longer
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.windows import Snapshot
@@ -38,14 +39,13 @@ KINDS: Final = ("int64", "float64", "timestamp", "date", "bool")  # one cell eac
 MAGNITUDE: Final = np.int64(2**63 - 1)
 
 
-class Extremes:
+class Extremes(Moving):
     """One node over all groups."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
         node = typed.node
         assert isinstance(node, nodes.Aggregation)
-        self.typed, self.context = typed, context
-        self.lively = liveliness_of(typed, context.emission)
+        super().__init__(typed, context)
         self.kept = Kept(typed.inputs[0].schema, context, payload=False)
         self._columns: list[int | None] = []  # per result: which extreme it is; None for a count
         self._extremes: list[tuple[int, bool, bool]] = []  # the column kept, whether the least is asked for, floats
@@ -62,9 +62,6 @@ class Extremes:
         self._output = Layout.of(typed.schema)
         self._scratch = Scratch()
         self._forget()
-        self.frontier = BEGINNING
-        self.seen = BEGINNING  # the latest start
-        self.sealed = BEGINNING  # the output's frontier
         self._nothing = Outputs(1)  # no output is kept
 
     def _forget(self) -> None:
@@ -99,14 +96,6 @@ class Extremes:
         self.store.drop(self.frontier)
         self.sealed = max(self.sealed, self.lively.sealed(self.frontier, self._opened(), self._nothing))
         return emitted.at(self.sealed)
-
-    def _advance(self, delta: Delta) -> Step:
-        """Move time on."""
-        before, due_before = self.frontier, self.lively.due(self.frontier, self.seen)
-        self.frontier = max(self.frontier, delta.frontier)
-        if len(delta):
-            self.seen = max(self.seen, int(delta.le.max()))
-        return Step(before, self.frontier, due_before, self.lively.due(self.frontier, self.seen))
 
     def _take_in(self, delta: Delta, due: int) -> tuple[Ints, Ints]:
         """Store the events of a batch; the groups to look at, and from when on each."""
@@ -204,9 +193,7 @@ class Extremes:
         """The start of the earliest open snapshot, where that holds the output back."""
         if self.lively.emission != "final":
             return self.frontier
-        self.reached.export(self.frontier)
-        places = self.reached.places[self.reached.places[:, SIZE] > 0]
-        return min(self.frontier, int(self.reached.rows[places[:, FIRST], TIME].min(initial=self.frontier)))
+        return self.reached.opened(self.frontier)
 
     # --- looking inside -----------------------------------------------------------------------------------------------
 
@@ -239,9 +226,7 @@ class Extremes:
 
     def affected(self, change: Delta) -> Affected:
         """What a change does to the windows; afterwards it has changed them, so ask a copy."""
-        before, spans = self.windows(), spans_of(General(self.typed, self.context).read(change))
-        self.on_batch(change.at(BEGINNING))
-        return affected_sums(before, self.windows(), spans)
+        return affected_by(self, change)
 
     # --- state --------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from streamproof.errors import RunError
@@ -18,7 +20,8 @@ from streamproof.kernels.windows.counts import Counts
 from streamproof.kernels.windows.evaluate import Evaluator
 from streamproof.kernels.windows.frames import Frames
 from streamproof.kernels.windows.grid import Grid, unbounded
-from streamproof.kernels.windows.liveliness import Liveliness, Step, liveliness_of
+from streamproof.kernels.windows.liveliness import Liveliness, Step
+from streamproof.kernels.windows.moving import Moving
 from streamproof.kernels.windows.outputs import Outputs, difference
 from streamproof.kernels.windows.segments import Bools, Members, Rows, Windows, find, unique_windows
 from streamproof.kernels.windows.snapshot import Snapshots
@@ -27,12 +30,11 @@ from streamproof.plan.check import Typed
 from streamproof.plan.windows import CountEnd, CountStart, Snapshot
 
 
-class General:
+class General(Moving):
     """One node over all groups, with every live event and the last rows of every window that may still change."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
-        self.typed, self.context = typed, context
-        self.lively = liveliness_of(typed, context.emission)
+        super().__init__(typed, context)
         self.evaluator = Evaluator(typed, context, self.lively)
         self.frames = frames_of(typed, self.lively, context)
         self.outputs = Outputs(self.evaluator.layout.width, stateful=self.evaluator.stateful)
@@ -40,9 +42,6 @@ class General:
         width = self.evaluator.kept.layout.width + (2 if self._timed else 0)
         self.store = Store(width)
         self.ageless = Store(width)  # events without a start: no grid can hold them once they are sealed
-        self.frontier = BEGINNING
-        self.seen = BEGINNING  # the latest start
-        self.sealed = BEGINNING  # the output's frontier
 
     # --- one batch ----------------------------------------------------------------------------------------------------
 
@@ -61,14 +60,6 @@ class General:
         self._check_promise(group, rows)
         self.sealed = self._sealed()
         return self._delta(group, rows)
-
-    def _advance(self, delta: Delta) -> Step:
-        """Move time on."""
-        before, due_before = self.frontier, self.lively.due(self.frontier, self.seen)
-        self.frontier = max(self.frontier, delta.frontier)
-        if len(delta):
-            self.seen = max(self.seen, int(delta.le.max()))
-        return Step(before, self.frontier, due_before, self.lively.due(self.frontier, self.seen))
 
     def read(self, delta: Delta) -> Events:
         """The events of a delta, with what is kept of each."""
@@ -249,6 +240,24 @@ class General:
     def live_rows(self) -> int:
         self._catch_up()
         return len(self.store) + len(self.ageless) + len(self.outputs)
+
+
+class Summing(Protocol):
+    """A way to run a node that keeps no members of windows."""
+
+    typed: Typed
+    context: Context
+
+    def on_batch(self, delta: Delta) -> Delta: ...
+
+    def windows(self) -> tuple[inspect.WindowView, ...]: ...
+
+
+def affected_by(kernel: Summing, change: Delta) -> inspect.Affected:
+    """What a change does to the windows of a kernel of sums; afterwards it has changed them."""
+    before, spans = kernel.windows(), inspect.spans_of(General(kernel.typed, kernel.context).read(change))
+    kernel.on_batch(change.at(BEGINNING))
+    return inspect.affected_sums(before, kernel.windows(), spans)
 
 
 def frames_of(typed: Typed, lively: Liveliness, context: Context) -> Frames:

@@ -28,7 +28,8 @@ from streamproof.kernels.windows.grid import Grid, outside_of_time, unbounded
 from streamproof.kernels.windows.inspect import Affected, EventView, Span, WindowView, affected_sums, spans_of
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.ledger import Ledger
-from streamproof.kernels.windows.liveliness import Step, liveliness_of
+from streamproof.kernels.windows.liveliness import Step
+from streamproof.kernels.windows.moving import Moving
 from streamproof.kernels.windows.outputs import Outputs
 from streamproof.kernels.windows.places import by_group, laid_out
 from streamproof.kernels.windows.sliding import announce, complete, correct
@@ -39,15 +40,14 @@ from streamproof.plan.check import Typed
 from streamproof.plan.windows import Hopping, Tumbling
 
 
-class Panes:
+class Panes(Moving):
     """One node over all groups, as sums per pane."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
         node = typed.node
         assert isinstance(node, nodes.Aggregation)
         assert isinstance(node.window, Tumbling | Hopping)
-        self.typed, self.context = typed, context
-        self.lively = liveliness_of(typed, context.emission)
+        super().__init__(typed, context)
         self.grid = Grid(node.window, self.lively, context)
         self.layout = Layout.of(typed.schema)
         self.sums = Accumulators(node.aggs, Kept(typed.inputs[0].schema, context, payload=False), self.layout)
@@ -56,9 +56,6 @@ class Panes:
         self._scratch = Scratch(), Scratch()
         self._numbers_of_events = np.arange(0)
         self._emitted, self._found = np.empty((4, 64), np.int64), np.empty((64, 0), np.int64)  # used again and again
-        self.frontier = BEGINNING
-        self.seen = BEGINNING  # the latest start
-        self.sealed = BEGINNING  # the output's frontier
         self._nothing = Outputs(self.layout.width)  # no output is kept
 
     @staticmethod
@@ -89,14 +86,6 @@ class Panes:
         opened = self.grid.opened(self.frontier)
         self.sealed = max(self.sealed, self.lively.sealed(self.frontier, opened, self._nothing))
         return emitted.at(self.sealed).net()  # windows of a group differ, and so do results that replace others
-
-    def _advance(self, delta: Delta) -> Step:
-        """Move time on."""
-        before_frontier, due_before = self.frontier, self.lively.due(self.frontier, self.seen)
-        self.frontier = max(self.frontier, delta.frontier)
-        if len(delta):
-            self.seen = max(self.seen, int(delta.le.max()))
-        return Step(before_frontier, self.frontier, due_before, self.lively.due(self.frontier, self.seen))
 
     def _without_ageless(self, delta: Delta) -> Delta:
         """Events without a start may be taken back, until a frontier seals them; long ones are remembered."""

@@ -29,10 +29,11 @@ def sweep(groups, first_times, starts, events, ranks, known, state, reach, scrat
     rows, places, nexts, used = state
     fresh, heaps, sums = scratch
     emitted, found = out
+    sizes = np.empty(len(ranks), np.int64)  # of the heaps
     size = 0
     for n in range(len(groups)):
         group, span = groups[n], (starts[n], starts[n + 1])
-        count, following = _fresh(first_times[n], span, le, re, w, ranks, known, reach[1], fresh, heaps)
+        count, following = _fresh(first_times[n], span, le, re, w, ranks, known, reach[1], fresh, heaps, sizes)
         kept = first_at(rows, places, group, first_times[n])
         last = places[group, FIRST] + places[group, SIZE]
         ends = nexts[group], following
@@ -48,10 +49,10 @@ def sweep(groups, first_times, starts, events, ranks, known, state, reach, scrat
 
 
 @njit(cache=True)
-def _fresh(first, span, le, re, w, ranks, known, due, fresh, heaps):  # type: ignore[no-untyped-def]
+def _fresh(first, span, le, re, w, ranks, known, due, fresh, heaps, sizes):  # type: ignore[no-untyped-def]
     """The boundaries of a group from a first instant up to where they are due, and the one that follows."""
     last = span[1]
-    sizes = np.zeros(len(ranks), np.int64)
+    sizes[:] = 0
     at, events = _begin(first, span, le, w, ranks, known, heaps, sizes)
     count = 0
     while True:

@@ -63,6 +63,12 @@ class Timelines:
         self.rows = np.empty((3 * len(rows) + LEAST_ROOM * len(self.places) + spare, rows.shape[1] - 1), np.int64)
         self.used = _restore(rows, self.rows, self.places)
 
+    def opened(self, frontier: int) -> int:
+        """The start of the earliest snapshot that is open at the frontier, or the frontier itself."""
+        _trim(self.rows, self.places, frontier)
+        firsts = self.places[self.places[:, SIZE] > 0, FIRST]
+        return min(frontier, int(self.rows[firsts, TIME].min(initial=frontier)))
+
     def groups(self) -> Ints:
         """The groups that have rows."""
         return np.flatnonzero(self.places[:, SIZE])

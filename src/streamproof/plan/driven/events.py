@@ -139,6 +139,8 @@ class Events:
         schema = self.schema(stream, at)
         if name not in schema.names:
             what, fix = f'{stream} has no column "{name}"', did_you_mean(name, schema.names)
+            if self.query.text and at and self.query.text[at - 1] == '"':
+                fix = f"double quotes are for names; text stands in single quotes: '{name}'"
             raise self.refuse(what, at, fix=fix, name="unknown_column")
 
     # --- instants -----------------------------------------------------------------------------------------------------
@@ -367,8 +369,20 @@ class Events:
         named = (*(by or (clocks.ONE,)), BEGIN)
         begins = nodes.ToPoint(inner)
         inside = nodes.Distinct(semi_join(begins, self.spans(event.outer), shared, named))
+        lasting: Plan = nodes.AlterDuration(inside, None)
+        if self._ends_alike(event.inner):  # what has ended need not be remembered
+            lasting = nodes.Clip(lasting, nodes.PointAtEnd(inner), same(named))
         select = tuple((name, Col(name, "l")) for name in by or (clocks.ONE,))
-        return nodes.Join(inner, nodes.AlterDuration(inside, None), same(named), select)
+        return nodes.Join(inner, lasting, same(named), select)
+
+    def _ends_alike(self, event: Event) -> bool:
+        """Whether lasting events of one key and begin have one end."""
+        match self.resolved(event):
+            case Lasting(pair=pair):
+                return pair == "each"
+            case Sequence(inner=inner):
+                return self._ends_alike(inner)
+        return False
 
     @staticmethod
     def begun(spans: Plan, by: Key) -> Plan:

@@ -84,7 +84,10 @@ class _Model:
         if query.where is not None:
             with events.placed(query.where_at):
                 require(query.where, scope, BOOL, "the condition of WHERE")
-        for item in query.items:
+        names = [item.name for item in query.items]
+        for n, item in enumerate(query.items):
+            if item.name in names[:n]:
+                raise self._duplicate(item)
             events.check_columns(query.stream, item.aggregate.arg, item.at)
             with events.placed(item.at):
                 arg = item.aggregate.arg

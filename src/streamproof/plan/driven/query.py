@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from streamproof.errors import PlanError
 from streamproof.events.time import Span
@@ -22,7 +22,11 @@ from streamproof.plan.expr import Col, Expr, Value, columns_of
 Pair: TypeAlias = Literal["each", "fifo", "lifo"]
 Way: TypeAlias = Literal["any", "up", "down"]
 
-_PLACE = field(default=None, compare=False, repr=False)
+
+
+def _place() -> Any:
+    """A field for where something stands in the text; equal queries may stand anywhere."""
+    return field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +34,7 @@ class Once:
     """``TIME('2026-01-01T00:00Z')``: one instant."""
 
     moment: str
-    at: int | None = _PLACE  # where in the text; None if it was not written as text
+    at: int | None = _place()  # where in the text; None if it was not written as text
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class Every:
     """``TIME(EVERY 10s)``: the multiples of a length of time, counted from 0."""
 
     span: Span
-    at: int | None = _PLACE
+    at: int | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class Cron:
     """``TIME(CRON '0 * * * *')``: minutes of the calendar, in UTC."""
 
     pattern: str
-    at: int | None = _PLACE
+    at: int | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,8 @@ class Arrive:
 
     stream: str
     where: Expr | None = None
-    at: int | None = _PLACE
-    where_at: int | None = _PLACE
+    at: int | None = _place()
+    where_at: int | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,8 @@ class Becomes:
 
     stream: str
     where: Expr
-    at: int | None = _PLACE
-    where_at: int | None = _PLACE
+    at: int | None = _place()
+    where_at: int | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +82,8 @@ class Changes:
     step: Value
     way: Way = "any"
     within: Span | None = None
-    at: int | None = _PLACE
-    column_at: int | None = _PLACE
+    at: int | None = _place()
+    column_at: int | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ class Named:
     """An event that the query defines by name."""
 
     name: str
-    at: int | None = _PLACE
+    at: int | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,7 @@ class Sequence:
     inner: Event
     within: Span | None = None  # of two instants: how long after the first the second may come
     open: bool = False  # of two lasting events: the outer need only still be open when the inner begins
-    at: int | None = _PLACE
+    at: int | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,7 @@ class Lasting:
     by: tuple[str, ...] = ()
     pair: Pair = "each"
     max: Span | None = None
-    at: int | None = _PLACE
+    at: int | None = _place()
     by_at: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
 
@@ -128,7 +132,7 @@ class EachHop:
     """TEC: at every multiple of a length of time."""
 
     span: Span
-    at: int | None = _PLACE
+    at: int | None = _place()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +169,7 @@ class Item:
 
     name: str
     aggregate: Aggregate
-    at: int | None = _PLACE
+    at: int | None = _place()
     named: bool = field(default=True, compare=False, repr=False)  # whether the text gives the name
 
 
@@ -185,8 +189,8 @@ class Query:
     events: tuple[tuple[str, Event], ...] = ()
     shown: tuple[str, ...] = ()  # columns the text lists besides the items: they are in the result anyhow
     text: str | None = field(default=None, compare=False, repr=False)
-    at: int | None = _PLACE  # of the stream
-    where_at: int | None = _PLACE
+    at: int | None = _place()  # of the stream
+    where_at: int | None = _place()
     group_at: tuple[int, ...] = field(default=(), compare=False, repr=False)
     shown_at: tuple[int, ...] = field(default=(), compare=False, repr=False)
 

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
-from streamproof.engines.spark.batch import aggregates, joins, linear, modules, payloads, windows
+from streamproof.engines.spark.batch import aggregates, driven, joins, linear, modules, payloads, windows
 from streamproof.engines.spark.batch.relation import Context, Relation
 from streamproof.events.schema import FLOAT64
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
+from streamproof.plan.driving import Drift, During, Pairing, Transition
 from streamproof.plan.labels import label
 from streamproof.plan.rules import Rules
 
@@ -100,5 +101,9 @@ BATCH: Rules[Any] = Rules(
         nodes.Uda: modules.uda,
         nodes.Udo: modules.udo,
         nodes.AdvanceTime: linear.advance_time,
+        Transition: driven.driven,
+        Drift: driven.driven,
+        Pairing: driven.driven,
+        During: driven.driven,
     },
 )

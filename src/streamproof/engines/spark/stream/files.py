@@ -1,13 +1,12 @@
 """A streaming run over files: everything that lies there now, in order, a few files at a time, into a folder.
 
-Parquet is read by Spark itself. Other formats are first written to the checkpoint's spool as Parquet, by our own
-readers. When all is read, history is complete, and a last micro-batch says so with the CTI ∞; a folder that will still
-grow is read with ``final=False``, and again later from the same checkpoint.
+Parquet is read by Spark itself. Other formats, one file or a folder of them, are first written to the checkpoint's
+spool as Parquet, by our own readers. When all is read, history is complete, and a last micro-batch says so with the
+CTI ∞; a folder that will still grow is read with ``final=False``, and again later from the same checkpoint.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,12 +22,13 @@ from streamproof.engines.spark.sources import Layout, layouts_of
 from streamproof.engines.spark.stream.doors import Door
 from streamproof.engines.spark.stream.query import StreamQuery, make_query
 from streamproof.engines.spark.stream.running import Watcher
+from streamproof.engines.spark.stream.spool import rejected, spool, write_atomically
 from streamproof.engines.spark.stream.wire import PACKED, PACKED_DDL
 from streamproof.errors import InputError
-from streamproof.events.files import ColumnMapping, read
+from streamproof.events.files import ColumnMapping
 from streamproof.events.files.mapping import layout_of
-from streamproof.events.files.metadata import read_metadata, with_metadata
-from streamproof.events.files.writer import table_of
+from streamproof.events.files.metadata import read_metadata
+from streamproof.events.schema import Schema
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.nodes import Plan
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 SPOOL: Final = "spool"
 END: Final = "end"
-SPOOL_ROWS: Final = 1 << 18
 _POLL: Final = 0.5  # seconds between looks at whether somebody pressed Ctrl-C
 
 
@@ -80,11 +79,11 @@ class FileRun:
     def _parquet(self, name: str, layouts: dict[str, Layout | None]) -> tuple[Path, str]:
         """A folder of Parquet files for a source, and which of its files are meant; other formats are spooled."""
         place = Path(self.inputs[name]).resolve()
-        if place.is_dir():
+        if not place.exists():
+            raise InputError(f"{place} does not exist", fix="check the path of the input")
+        if place.is_dir() and any(place.glob("*.parquet")):
             return place, "*.parquet"
         if place.suffix.lower() in (".parquet", ".pq"):
-            if not place.is_file():
-                raise InputError(f"{place} does not exist", fix="check the path of the input")
             return place.parent, place.name
         folder = self.checkpoint / SPOOL / name
         layout = layouts[name]
@@ -94,12 +93,19 @@ class FileRun:
                 "a change feed is read from Parquet files only", at=str(place), fix="convert it to Parquet"
             )
         layouts[name] = None  # the spool is in our own layout
-        spool(place, folder, mapping)
+        spool(place, folder, mapping, self._declared(name))
         return folder, "*.parquet"
 
+    def _declared(self, name: str) -> Schema | None:
+        """The schema that the plan itself gives a source."""
+        given = (node.schema for node in nodes.walk(self.plan) if isinstance(node, nodes.Source) and node.name == name)
+        return next((schema for schema in given if schema is not None), None)
+
+    def rejected(self) -> dict[Path, int]:
+        """The files of rows that could not be read, and how many rows they hold."""
+        return rejected(self.checkpoint / SPOOL)
+
     def _stream(self, spark: SparkSession, folder: Path, pattern: str) -> DataFrame:
-        if not any(folder.glob(pattern)):
-            raise InputError(f"there are no Parquet files in {folder}", fix="give a folder of Parquet files, or a file")
         schema = spark.read.option("pathGlobFilter", pattern).parquet(str(folder)).schema
         reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", self.files_per_batch)
         return reader.option("pathGlobFilter", pattern).parquet(str(folder))
@@ -128,7 +134,7 @@ class FileRun:
             for door in doors
             for bucket in range(door.buckets)
         ]
-        _write(pa.Table.from_pylist(rows, schema=PACKED), file)
+        write_atomically(pa.Table.from_pylist(rows, schema=PACKED), file)
         return True
 
 
@@ -152,44 +158,9 @@ def _to_the_end(query: StreamQuery, sink: Sink, metrics: Metrics, watcher: Watch
         raise
 
 
-def spool(place: Path, folder: Path, mapping: ColumnMapping | None) -> None:
-    """Events of a file as Parquet files in our own layout. What a crash left unfinished is written again."""
-    done = folder / "_done"
-    if done.exists():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    reader = read(place, mapping=mapping, chunk_rows=SPOOL_ROWS)
-    for number, chunk in enumerate(reader):
-        if chunk.kinds.tolist() == [2] and _is_end(chunk.rows):
-            continue  # the end is told when all sources are read
-        file = folder / f"{number:08}.parquet"
-        _write(with_metadata(_without_nulls(table_of(chunk)), chunk.schema), file)
-        os.utime(file, (1e9 + number, 1e9 + number))  # Spark takes files in the order of their times
-    done.touch()
-
-
-def _is_end(rows: pa.Table) -> bool:
-    """Whether a lone CTI is the one at the end of time, which a reader adds to files without CTIs."""
-    return bool(rows["le"][0].as_py() == FOREVER)
-
-
 def _own_layout(folder: Path, pattern: str) -> ColumnMapping:
     """Our own layout of events or of a history, with the unit of time that was written beside the rows."""
     file = min(folder.glob(pattern))
     fields = pq.read_schema(file)
     unit = read_metadata(fields, file).get("unit") or None
     return replace(layout_of(fields.names), unit=unit)  # type: ignore[arg-type]  # one of the units
-
-
-def _without_nulls(table: pa.Table) -> pa.Table:
-    """Parquet has no columns of nothing but nulls for Spark; they go as strings."""
-    for n, field in enumerate(table.schema):
-        if pa.types.is_null(field.type):
-            table = table.set_column(n, field.name, pa.nulls(table.num_rows, pa.string()))
-    return table
-
-
-def _write(table: pa.Table, file: Path) -> None:
-    temporary = file.with_name(f".{file.name}.part")
-    pq.write_table(table, temporary)
-    temporary.replace(file)

@@ -1,0 +1,1 @@
+"""The out-of-order benchmark: engines over streams with a known disorder."""

@@ -1,0 +1,188 @@
+"""``streamproof verify``: a suite on engines against the oracle; proof with coverage, or a shrunk case that replays."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from streamproof.cli.plans import look_here
+from streamproof.cli.screen import err, note, out, print_line
+from streamproof.errors import InputError
+
+REPROS = Path("streamproof-repros")
+SECONDS_BETWEEN_LINES = 10
+
+
+def verify(
+    suite: Annotated[
+        list[str] | None, typer.Argument(help="smoke, full, deep, or a file: *.suite.py or *.json.")
+    ] = None,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(help="local, spark, spark-buckets, spark-stream, spark-batch, duckdb, postgres; repeatable."),
+    ] = None,
+    oracle: Annotated[str, typer.Option(help="The database that judges: duckdb or postgres.")] = "duckdb",
+    dsn: Annotated[str | None, typer.Option(help="The PostgreSQL server, e.g. postgresql://user@host/name.")] = None,
+    cases: Annotated[int | None, typer.Option(help="How many cases per engine; the suite says, if left out.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The same seed gives the same cases.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes to work in; Spark has its own threads.")] = 1,
+    time_budget: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
+    most: Annotated[int, typer.Option(help="Stop after so many differences.")] = 3,
+    report: Annotated[Path | None, typer.Option(help="Write a page about the run to this HTML file.")] = None,
+    repros: Annotated[Path, typer.Option(help="The folder for shrunk cases.")] = REPROS,
+    resume: Annotated[Path | None, typer.Option(help="Keep what is done in this file, and go on from it.")] = None,
+    replay: Annotated[Path | None, typer.Option(help="Judge one saved case again.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Results and errors as JSON.")] = False,
+) -> None:
+    """Verify engines: make queries and imperfect streams, run them, judge by SQL over the canonical history."""
+    look_here()
+    if replay is not None:
+        raise typer.Exit(_replayed(replay, engine or [], dsn, json=json))
+    if not suite:
+        raise InputError("no suite is given", fix="give smoke, full, deep, a file, or --replay FILE")
+    from streamproof.workbench.runner import Options  # noqa: PLC0415  # loaded by those who verify
+
+    options = Options(
+        engines=tuple(engine or ()), oracle=oracle, dsn=dsn, cases=cases, seed=seed, jobs=jobs,
+        time_budget=time_budget, most=most, resume=resume,
+    )  # fmt: skip
+    results = [_run(name, options, repros, json=json) for name in suite]
+    if report is not None:
+        from streamproof.report.verification import write_report  # noqa: PLC0415
+
+        write_report(results, report)
+        note(f"report: {report}")
+    if json:
+        print_line(jsonlib.dumps([_plain(result) for result in results], ensure_ascii=False))
+    raise typer.Exit(max(_exit_code(result) for result in results))
+
+
+def _run(name: str, options: Any, folder: Path, *, json: bool) -> Any:
+    from streamproof.workbench.runner import run_suite  # noqa: PLC0415
+
+    with _bar(name) as advance:
+        result = run_suite(name, options, progress=advance)
+    save_found(result, folder)
+    if not json:
+        show_result(result)
+    return result
+
+
+@contextmanager
+def _bar(name: str) -> Iterator[Callable[[int, int, int], None]]:
+    """Progress on standard error: a bar on a terminal, a line now and then elsewhere."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    last = monotonic()
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task(f"verify {name}", total=None)
+
+        def step(done: int, planned: int, found: int) -> None:
+            nonlocal last
+            words = f"{found} found" if found else "all hold"
+            bar.update(task, completed=done, total=planned, description=f"verify {name}: {words}")
+            if not err.is_terminal and monotonic() - last > SECONDS_BETWEEN_LINES:
+                last = monotonic()
+                note(f"verify {name}: {done:,} of {planned:,} cases, {words}")
+
+        yield step
+
+
+def save_found(result: Any, folder: Path) -> None:
+    """Every shrunk case as a repro file and as a test."""
+    from streamproof.workbench.repro import pytest_file, save  # noqa: PLC0415
+
+    for one in result.found:
+        place = folder / f"{one.engine}-{one.case.id}.json"
+        save(one, place)
+        test = place.with_name(f"test_{one.engine}_{one.case.id}".replace("-", "_") + ".py")
+        test.write_text(pytest_file(one), encoding="utf-8")
+        result.repros.append(place)
+
+
+def show_result(result: Any) -> None:
+    """What came of a run, on the screen."""
+    for tally in result.tallies.values():
+        speed = tally.cases / tally.seconds * 60 if tally.seconds else 0
+        laws = ", ".join(f"{law} {count:,}" for law, count in sorted(tally.laws.items()))
+        words = ", ".join(f"{count:,} {word}" for word, count in tally.words.items())
+        numbers = f"{tally.rows:,} rows, {speed:,.0f} cases a minute"
+        out.print(f"[bold]{tally.engine}[/] against {result.oracle}: {words}; {numbers}")
+        out.print(f"  laws: {laws}", style="dim")
+    _show_coverage(result)
+    for one, place in zip(result.found, result.repros, strict=False):
+        _show_found(one, place)
+    stopped = f", stopped: {result.stopped}" if result.stopped else ""
+    numbers = f"{result.cases:,} cases in {result.seconds:.0f} s{stopped}"
+    out.print(f"{result.suite}, seed {result.seed}: [bold]{result.verdict}[/], {numbers}")
+
+
+def _show_coverage(result: Any) -> None:
+    for tally in result.tallies.values():
+        missing = tally.coverage.missing()
+        ops = tally.coverage.section("op")
+        shown = f"{len(ops)} operators, {len(tally.coverage.section('aggregate'))} aggregates"
+        modules, functions = len(tally.coverage.section("module")), len(tally.coverage.section("function"))
+        rest = f"; not covered: {', '.join(missing[:12])}{' …' if len(missing) > 12 else ''}" if missing else ""
+        out.print(
+            f"  {tally.engine} covers {shown}, {modules} calls of modules, {functions} functions{rest}", style="dim"
+        )
+
+
+def _show_found(one: Any, place: Path) -> None:
+    from streamproof.pictures.timeline import as_text  # noqa: PLC0415
+    from streamproof.workbench.doors import printed  # noqa: PLC0415
+    from streamproof.workbench.picture import timeline_of  # noqa: PLC0415
+
+    law = f" (law: {one.verdict.law})" if one.verdict.law else ""
+    out.print(
+        f"\n[bold red]{one.verdict.word}[/] {one.engine}: {escape(one.verdict.kind)}{law}, {one.case.size} events"
+    )
+    out.print(escape(one.verdict.text))
+    out.print(escape(printed(one.case.plan, "python")), style="green")
+    out.print(escape(as_text(timeline_of(one), width=min(out.width, 110))), highlight=False)
+    out.print(f"again: streamproof verify --replay {place}\n")
+
+
+def _replayed(path: Path, engines: list[str], dsn: str | None, *, json: bool) -> int:
+    """Judge one saved case, on its engine or on others."""
+    from dataclasses import replace  # noqa: PLC0415
+
+    from streamproof.workbench import bench, repro  # noqa: PLC0415
+
+    saved = repro.load(path)
+    code = 0
+    for name in bench.engine_names(engines) or [saved.engine]:
+        verdict = bench.replay(replace(saved, engine=name), dsn=dsn)
+        again = replace(saved, verdict=verdict, engine=name)
+        code = max(code, verdict.exit_code)
+        if json:
+            print_line(jsonlib.dumps(repro.write(again), ensure_ascii=False))
+        elif verdict.is_found:
+            _show_found(again, path)
+        else:
+            rows = len(repro.shown_rows(verdict.actual))
+            out.print(f"[bold]{verdict.word}[/] {name} on {escape(path.name)}: {rows} rows, as expected")
+    return code
+
+
+def _exit_code(result: Any) -> int:
+    from streamproof.workbench.verdict import EXIT_CODES  # noqa: PLC0415
+
+    return EXIT_CODES[result.verdict]
+
+
+def _plain(result: Any) -> dict[str, Any]:
+    return {
+        "suite": result.suite, "seed": result.seed, "oracle": result.oracle, "verdict": result.verdict,
+        "cases": result.cases, "planned": result.planned, "seconds": round(result.seconds, 3),
+        "stopped": result.stopped, "repros": [str(path) for path in result.repros],
+        "engines": {name: tally.as_dict() for name, tally in result.tallies.items()},
+    }  # fmt: skip

@@ -1,0 +1,410 @@
+"""From EQL text to event-driven queries. What is wrong is told with its line, its column and what was expected.
+
+>>> parse_query("SELECT avg(temp) FROM Room EVERY 10s WINDOW 60s").drive
+EachHop(span='10s')
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token, Tree, UnexpectedInput
+
+from streamproof.errors import PlanError, StreamproofError, did_you_mean
+from streamproof.language.eql.mistakes import unexpected
+from streamproof.language.eql.words import default_name
+from streamproof.language.notation import check_size
+from streamproof.plan.aggregates import AGGREGATES, Aggregate
+from streamproof.plan.driven.places import at_place, refuse
+from streamproof.plan.driven.query import (
+    OTHER,
+    Arrive,
+    At,
+    Becomes,
+    Changes,
+    Cron,
+    Drive,
+    EachHop,
+    Event,
+    Every,
+    Item,
+    Lasting,
+    Meanwhile,
+    Named,
+    OnArrival,
+    Once,
+    Qos,
+    Query,
+    Sequence,
+    parts_of,
+)
+from streamproof.plan.expr import Expr, Value
+from streamproof.plan.parse import parse
+from streamproof.plan.text import quote
+
+MAX_NESTING = 60  # parentheses inside parentheses
+
+
+def parse_document(text: str) -> tuple[Query, ...]:
+    """All queries of a text; an event that is defined once can be used by every query that follows."""
+    check_size(text)
+    reader = _Reader(text)
+    queries: list[Query] = []
+    events: dict[str, Event] = {}
+    for statement in _tree(text).children:
+        part = statement.children[0]
+        if part.data == "definition":
+            reader.define(part, events)
+        else:
+            queries.append(reader.query(part, events))
+    if not queries:
+        raise PlanError("there is no query in this text", fix="write e.g. SELECT count(*) FROM S EVERY 10s WINDOW 60s;")
+    return tuple(queries)
+
+
+def parse_query(text: str) -> Query:
+    """The one query of a text."""
+    found = parse_document(text)
+    if len(found) > 1:
+        raise PlanError(f"expected one query, got {len(found)}", fix="give one query")
+    return found[0]
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Lark:
+    grammar = (Path(__file__).parent / "grammar.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=False)
+
+
+def _tree(text: str) -> Tree[Token]:
+    _refuse_depth(text)
+    try:
+        return _parser().parse(_ended(text))
+    except UnexpectedInput as error:
+        raise unexpected(error, text) from None
+
+
+_QUOTES_OR_COMMENTS = re.compile(r"'(?:[^'\n]|'')*'|\"(?:[^\"\n]|\"\")*\"|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/")
+
+
+def _ended(text: str) -> str:
+    """The text with a semicolon at its end; the last one may be left out."""
+    bare = _QUOTES_OR_COMMENTS.sub(lambda found: "x" if found.group()[0] in "'\"" else " ", text).rstrip()
+    return text if not bare or bare.endswith(";") else f"{text}\n;"
+
+
+def _refuse_depth(text: str) -> None:
+    depth = 0
+    for place, char in enumerate(text):
+        depth += (char == "(") - (char == ")")
+        if depth > MAX_NESTING:
+            what = f"parentheses are nested more than {MAX_NESTING} deep"
+            raise refuse(what, text, place, fix="simplify it", name="limit_exceeded")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """What the parts of the tree mean."""
+
+    text: str
+
+    def refuse(self, what: str, at: int | None, fix: str) -> StreamproofError:
+        return refuse(what, self.text, at, fix=fix)
+
+    # --- statements ---------------------------------------------------------------------------------------------------
+
+    def define(self, tree: Tree[Token], events: dict[str, Event]) -> None:
+        name, at = self.name(tree.children[1])
+        if name in events:
+            raise self.refuse(f'the event "{name}" is defined twice', at, "rename one of them")
+        events[name] = self.event(tree.children[3])
+
+    def query(self, tree: Tree[Token], known: dict[str, Event]) -> Query:
+        parts = [part for part in tree.children if isinstance(part, Tree)]
+        items, shown = self.items(parts[0])
+        stream, at = self.name(parts[1])
+        where = next((part for part in parts if part.data == "where"), None)
+        drive = next(self.drive(part) for part in parts if part.data in _DRIVES)
+        query = Query(
+            items, stream, drive, shown=tuple(name for name, _ in shown), shown_at=tuple(place for _, place in shown),
+            at=at, text=self.text,
+        )  # fmt: skip
+        if where is not None:
+            place = _start(where.children[1])
+            query = replace(query, where=self.expression(where.children[1]), where_at=place)
+        for part in parts:
+            if part.data in _CLAUSES:
+                query = self.clause(query, part)
+        return replace(query, events=self.used(query, known))
+
+    def used(self, query: Query, known: dict[str, Event]) -> tuple[tuple[str, Event], ...]:
+        """The definitions that a query needs, in the order in which they were made."""
+        waiting: list[Event] = [query.drive.event] if isinstance(query.drive, At | Meanwhile) else []
+        used: set[str] = set()
+        while waiting:
+            event = waiting.pop()
+            if not isinstance(event, Named):
+                waiting += parts_of(event)
+            elif event.name not in known:
+                fix = did_you_mean(event.name, known) if known else f"define it: EVENT {event.name} = …;"
+                raise self.refuse(f'there is no event "{event.name}"', event.at, fix)
+            elif event.name not in used:
+                used.add(event.name)
+                waiting.append(known[event.name])
+        return tuple((name, event) for name, event in known.items() if name in used)
+
+    def clause(self, query: Query, tree: Tree[Token]) -> Query:
+        field = {"window": "window", "hop": "hop", "group_by": "group", "emit_empty": "empty", "qos": "qos"}[tree.data]
+        if getattr(query, field):
+            raise self.refuse(f"{tree.children[0].upper()} is given twice", _start(tree), "remove one of them")
+        match tree.data:
+            case "window" | "hop":
+                return replace(query, **{field: self.duration(tree.children[1])})
+            case "group_by":
+                names = self.names(tree.children[2])
+                return replace(query, group=tuple(n for n, _ in names), group_at=tuple(place for _, place in names))
+            case "emit_empty":
+                return replace(query, empty=True)
+        backlog = int(tree.children[4]) if len(tree.children) > 3 else None
+        return replace(query, qos=Qos(self.duration(tree.children[2]), backlog))
+
+    def items(self, tree: Tree[Token]) -> tuple[tuple[Item, ...], list[tuple[str, int]]]:
+        items: list[Item] = []
+        shown: list[tuple[str, int]] = []
+        for part in tree.children:
+            if part.data == "column":
+                shown.append(self.name(part.children[0]))
+            else:
+                items.append(self.item(part))
+        if not items:
+            name, at = shown[0]
+            raise self.refuse(f'"{name}" is no aggregate', at, f"select an aggregate, e.g. last({name}) or count(*)")
+        return tuple(items), shown
+
+    def item(self, tree: Tree[Token]) -> Item:
+        call = tree.children[0]
+        at = _start(call)
+        aggregate = self.aggregate(call)
+        if len(tree.children) > 2:
+            return Item(self.name(tree.children[2])[0], aggregate, at)
+        return Item(default_name(aggregate), aggregate, at, named=False)
+
+    def aggregate(self, call: Tree[Token]) -> Aggregate:
+        fn, at = str(call.children[0]).lower(), _start(call)
+        if fn not in AGGREGATES:
+            raise self.refuse(f'unknown aggregate "{call.children[0]}"', at, did_you_mean(fn, AGGREGATES))
+        parts = self.arguments(call.children[1]) if len(call.children) > 1 else []
+        first, rest = parts[:1], parts[1:]
+        arg = None if not first or (fn == "count" and first[0][0] == "*") else self.parsed(*first[0])
+        try:
+            return Aggregate(fn, arg, tuple(self.constant(*part) for part in rest))
+        except StreamproofError as error:
+            error.fix = error.fix.replace(f'["{fn}", "column"]', f"{fn}(column)") if error.fix else None
+            raise at_place(error, self.text, at) from None
+
+    def arguments(self, tokens: Tree[Token]) -> list[tuple[str, int]]:
+        """The texts between commas, with their places."""
+        parts: list[list[Any]] = [[]]
+        for child in tokens.children:
+            if isinstance(child, Token) and child.type == "COMMA":
+                parts.append([])
+            else:
+                parts[-1].append(child)
+        if any(not part for part in parts):
+            raise self.refuse("an argument is missing beside the comma", _start(tokens), "remove the comma")
+        return [(self.text[_start(part[0]) : _end(part[-1])], _start(part[0])) for part in parts]
+
+    def constant(self, text: str, at: int) -> Value:
+        try:
+            return int(text) if re.fullmatch(r"\d+", text) else float(text)
+        except ValueError:
+            raise self.refuse(f"{text!r} is not a number", at, "give a number, e.g. 0.9") from None
+
+    # --- drives and events --------------------------------------------------------------------------------------------
+
+    def drive(self, tree: Tree[Token]) -> Drive:
+        match tree.data:
+            case "on_arrival":
+                return OnArrival()
+            case "each_hop":
+                return EachHop(self.duration(tree.children[1]), _start(tree))
+            case "at":
+                names = self.names(tree.children[2].children[1]) if len(tree.children) > 2 else []
+                by, places = tuple(n for n, _ in names), tuple(place for _, place in names)
+                return At(self.event(tree.children[1]), by, places)
+        return Meanwhile(self.event(tree.children[1]), continuous=len(tree.children) > 2)
+
+    def event(self, tree: Tree[Token]) -> Event:
+        at = _start(tree)
+        match tree.data:
+            case "named":
+                return Named(self.name(tree.children[0])[0], at)
+            case "once":
+                return Once(_string(tree.children[1]), at)
+            case "every":
+                return Every(self.duration(tree.children[2]), at)
+            case "cron":
+                return Cron(_string(tree.children[2]), at)
+            case "arrive" | "becomes":
+                return self.content(tree, at)
+            case "changes":
+                return self.changes(tree, at)
+            case "sequence":
+                return self.sequence(tree)
+        return self.lasting(tree, at)
+
+    def content(self, tree: Tree[Token], at: int) -> Event:
+        stream, place = self.name(tree.children[1])
+        if len(tree.children) < 3:
+            return Arrive(stream, None, place)
+        where, where_at = self.expression(tree.children[3]), _start(tree.children[3])
+        made = Arrive if tree.data == "arrive" else Becomes
+        return made(stream, where, place, where_at)
+
+    def changes(self, tree: Tree[Token], at: int) -> Event:
+        stream, place = self.name(tree.children[1])
+        column, column_at = self.name(tree.children[2])
+        way = next((c.lower() for c in tree.children if isinstance(c, Token) and c.type in ("UP", "DOWN")), "any")
+        number = next(c for c in tree.children if isinstance(c, Tree) and c.data == "number")
+        options = [c for c in tree.children if isinstance(c, Tree) and c.data in ("change_within", "since_last")]
+        if len(options) > 1:
+            raise self.refuse("CHANGES has one reference", _start(options[1]), "give WITHIN or SINCE LAST, not both")
+        within = next((self.duration(o.children[1]) for o in options if o.data == "change_within"), None)
+        step = "".join(number.children)
+        value = int(step) if re.fullmatch(r"-?\d+", step) else float(step)
+        return Changes(stream, column, value, way, within, place, column_at)  # type: ignore[arg-type]  # three words
+
+    def sequence(self, tree: Tree[Token]) -> Event:
+        outer, sign, inner, *modifiers = tree.children
+        assert isinstance(sign, Token)
+        spans = [self.duration(m.children[1]) for m in modifiers if m.data == "within"]
+        opens = [m for m in modifiers if m.data == "open"]
+        if len(spans) > 1 or len(opens) > 1:
+            raise self.refuse("WITHIN or OPEN is given twice", _start(modifiers[1]), "remove one of them")
+        place = sign.start_pos
+        return Sequence(self.event(outer), self.event(inner), spans[0] if spans else None, bool(opens), place)
+
+    def lasting(self, tree: Tree[Token], at: int) -> Event:
+        _, begin, ending, *options = tree.children
+        end = self.duration(ending.children[0]) if ending.data == "length" else self.event(ending.children[0])
+        event = Lasting(self.event(begin), end, at=at)
+        given: set[str] = set()
+        for option in options:
+            if option.data in given:
+                what = f"{option.children[0].upper()} is given twice"
+                raise self.refuse(what, _start(option), "remove one of them")
+            given.add(option.data)
+            event = self.option(event, option)
+        return event
+
+    def option(self, event: Lasting, tree: Tree[Token]) -> Lasting:
+        match tree.data:
+            case "lasting_by":
+                names = self.names(tree.children[1])
+                return replace(event, by=tuple(n for n, _ in names), by_at=tuple(place for _, place in names))
+            case "pair":
+                return replace(event, pair=tree.children[1].lower())
+        return replace(event, max=self.duration(tree.children[1]))
+
+    # --- small parts --------------------------------------------------------------------------------------------------
+
+    def name(self, tree: Any) -> tuple[str, int]:
+        token = tree.children[0]
+        text = str(token)
+        if token.type == "QUOTED":
+            text = text[1:-1].replace('""', '"')
+        if OTHER in text:
+            raise self.refuse("a name holds a control character", token.start_pos, "remove it")
+        return text, token.start_pos
+
+    def names(self, tree: Any) -> list[tuple[str, int]]:
+        names = [self.name(part) for part in tree.children]
+        for n, (name, at) in enumerate(names):
+            if name in [known for known, _ in names[:n]]:
+                raise self.refuse(f'"{name}" is given twice', at, "remove one of them")
+        return names
+
+    def duration(self, tree: Any) -> int | str:
+        if len(tree.children) > 1:
+            return int(tree.children[0])
+        return re.sub(r"\s+", " ", str(tree.children[0]))
+
+    def expression(self, tree: Tree[Token]) -> Expr:
+        return self.parsed(self.text[_start(tree) : _end(tree)], _start(tree))
+
+    def parsed(self, text: str, at: int) -> Expr:
+        """An expression; ``Stream.column`` is the latest value of another stream."""
+        self.refuse_habits(text, at)
+        try:
+            return parse(_with_others(text))
+        except StreamproofError as error:
+            found = re.search(r"near '(.*)'", error.what)
+            offset = text.find(found.group(1)) if found else -1
+            copy = PlanError(error.what, fix=error.fix, name=error.name)
+            raise at_place(copy, self.text, at + max(offset, 0)) from None
+
+    def refuse_habits(self, text: str, at: int) -> None:
+        """What other languages write."""
+        bare = _QUOTES_OR_COMMENTS.sub(lambda found: " " * len(found.group()), text)
+        for habit, what, fix in _HABITS:
+            found = re.search(habit, bare)
+            if found:
+                raise self.refuse(what, at + found.start(), fix)
+
+
+_HABITS = (
+    (r"==", "== is not EQL", "compare with a single ="),
+    (r"&&", "&& is not EQL", "write and"),
+    (r"\|\|\s*\w+\s*[<>=]", "|| joins strings in EQL", "write or"),
+)
+_DRIVES = ("on_arrival", "each_hop", "at", "during")
+_CLAUSES = ("window", "hop", "group_by", "emit_empty", "qos")
+_WORD = re.compile(r"(?<![\w.'])[A-Za-z_]\w*(?!\s*[(\w])", re.ASCII)
+_OPERATORS = frozenset(
+    "and or not in is null like between case when then else end true false as distinct from escape "
+    "bigint int integer double float varchar string text boolean bool date timestamp timestamptz decimal".split()
+)
+_REFERENCE = re.compile(r"(?<![\w.\"'])([A-Za-z_]\w*)\s*\.\s*([A-Za-z_]\w*)(?!\s*[\w(.])")
+
+
+def _with_others(text: str) -> str:
+    """``Limits.high`` as one quoted name, outside of quotes."""
+    parts: list[str] = []
+    done = 0
+    for found in [*_QUOTES_OR_COMMENTS.finditer(text), None]:
+        end = found.start() if found is not None else len(text)
+        parts.append(_plain_names(text[done:end]))
+        if found is not None:
+            parts.append(found.group())
+            done = found.end()
+    return "".join(parts)
+
+
+def _plain_names(text: str) -> str:
+    """References as one name each, and columns in quotes whose names mean something to SQL: ``on = 1``."""
+    text = _REFERENCE.sub(lambda m: f'"{m.group(1)}{OTHER}{m.group(2)}"', text)
+    pieces = text.split('"')  # references are in quotes by now
+    bare = (_WORD.sub(lambda m: _column(m.group()), piece) if n % 2 == 0 else piece for n, piece in enumerate(pieces))
+    return '"'.join(bare)
+
+
+def _column(word: str) -> str:
+    return word if word.lower() in _OPERATORS else quote(word)
+
+
+def _string(token: Any) -> str:
+    return str(token)[1:-1].replace("''", "'")
+
+
+def _start(part: Any) -> int:
+    found: int = part.start_pos if isinstance(part, Token) else part.meta.start_pos
+    return found
+
+
+def _end(part: Any) -> int:
+    found: int = part.end_pos if isinstance(part, Token) else part.meta.end_pos
+    return found

@@ -1,0 +1,88 @@
+"""Bound against observation: delays, backlogs and misses of every query, each miss with the fault that made it.
+
+A guarantee holds as long as inputs keep their arrival curves and pushes their costs. So a miss is the fault of the
+*input* (its rows were held back because more came than declared), of the *cost* (some push since the machine was last
+idle took longer than declared), or else of the *scheduler*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Fault = Literal["input", "cost", "scheduler"]
+FAULTS: Final[tuple[Fault, ...]] = ("input", "cost", "scheduler")
+KEPT: Final = 200_000  # delays that are kept for quantiles, per query
+
+
+@dataclass
+class Observed:
+    """What one query got so far. Times are milliseconds; tasks are pushes, rows are events."""
+
+    name: str
+    delay_bound: float
+    backlog_bound: float
+    rows: int = 0
+    pushes: int = 0
+    backlog: int = 0  # rows that wait now
+    max_backlog: int = 0
+    max_delay: float = 0.0
+    held_back: int = 0  # rows that came faster than declared
+    overruns: int = 0  # pushes that took longer than declared
+    worst_push: float = 0.0
+    stolen: float = 0.0  # ms in which a push did not have the processor
+    misses: dict[Fault, int] = field(default_factory=lambda: dict.fromkeys(FAULTS, 0))
+    _delays: list[npt.NDArray[np.float64]] = field(default_factory=list)
+    _kept: int = 0
+
+    def wait(self, rows: int) -> None:
+        """So many rows wait now."""
+        self.backlog = rows
+        self.max_backlog = max(self.max_backlog, rows)
+
+    def done(self, delays: npt.NDArray[np.float64], fault: Fault) -> int:
+        """Rows are done after these delays; how many missed the bound, which is that fault."""
+        self.rows += len(delays)
+        late = int(np.count_nonzero(delays > self.delay_bound))
+        self.misses[fault] += late
+        self.max_delay = max(self.max_delay, float(delays.max(initial=0.0)))
+        if self._kept < KEPT:
+            self._delays.append(delays)
+            self._kept += len(delays)
+        return late
+
+    def quantile(self, share: float) -> float:
+        """The delay that so many rows do not exceed."""
+        return float(np.quantile(np.concatenate(self._delays), share)) if self._kept else 0.0
+
+    @property
+    def missed(self) -> int:
+        return sum(self.misses.values())
+
+    @property
+    def text_of_misses(self) -> str:
+        """How many rows missed, and whose fault it was."""
+        found = [f"{count:,} {fault}" for fault, count in self.misses.items() if count]
+        return ", ".join(found) or "none"
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "delay_bound_ms": round(self.delay_bound, 3),
+            "max_delay_ms": round(self.max_delay, 3),
+            "p50_delay_ms": round(self.quantile(0.5), 3),
+            "p99_delay_ms": round(self.quantile(0.99), 3),
+            "backlog_bound": round(self.backlog_bound, 3),
+            "max_backlog": self.max_backlog,
+            "rows": self.rows,
+            "pushes": self.pushes,
+            "held_back": self.held_back,
+            "overruns": self.overruns,
+            "worst_push_ms": round(self.worst_push, 3),
+            "stolen_ms": round(self.stolen, 3),
+            "misses": self.missed,
+            "faults": dict(self.misses),
+        }

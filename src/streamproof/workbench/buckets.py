@@ -1,0 +1,192 @@
+"""Cases in the form in which they reach Spark's stateful stage: cut into micro-batches and buckets.
+
+`BucketSubject` runs the stage's buckets in process, so that what hosts the kernels is judged without starting Spark.
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from streamproof.engines.spark.stream.arrivals import advanced_sources
+from streamproof.engines.spark.stream.bucket import Bucket, bucket_from
+from streamproof.engines.spark.stream.doors import Door, pack
+from streamproof.engines.spark.stream.keys import split_by
+from streamproof.engines.spark.stream.ship import Stage
+from streamproof.engines.spark.stream.wire import PACKED, Emit, Part, answer_schema, from_blobs
+from streamproof.events.batch import Batch
+from streamproof.events.encode import cti
+from streamproof.events.history import History
+from streamproof.events.physical import PhysicalStream, to_history
+from streamproof.events.time import FOREVER
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed
+from streamproof.plan.modules import Registry
+from streamproof.workbench.case import Case
+from streamproof.workbench.pieces import reordered
+from streamproof.workbench.promises import Broken
+from streamproof.workbench.schedule import Law
+from streamproof.workbench.subjects import WELL, Ran, failure_of, typed_of
+
+MOST_BATCHES = 12
+
+
+@dataclass(frozen=True)
+class Hosted:
+    """A typed plan with its input, ready to be run in buckets."""
+
+    typed: Typed
+    case: Case
+    registry: Registry
+    query: int = 0
+
+    @staticmethod
+    def of(case: Case, registry: Registry, *, query: int = 0) -> Hosted:
+        """advance_time is left out: it drops what is late, and what is late depends on the pieces."""
+        plan = nodes.transform(case.plan, lambda n: n.input if isinstance(n, nodes.AdvanceTime) else n)
+        plain = replace(case, plan=plan)
+        return Hosted(typed_of(plain, registry), plain, registry, query)
+
+    @property
+    def emit(self) -> Emit:
+        return "events" if self.case.schedule.seed % 2 else "rows"
+
+    @property
+    def splitting(self) -> dict[str, tuple[str, ...]] | None:
+        return split_by(self.typed)
+
+    @property
+    def count(self) -> int:
+        """How many buckets there are."""
+        return 1 if self.splitting is None else self.case.schedule.buckets
+
+    @property
+    def streams(self) -> dict[str, PhysicalStream]:
+        names = [name for name in nodes.sources(self.case.plan) if name in self.case.streams]
+        return {name: self._arrivals(name) for name in names}
+
+    def _arrivals(self, name: str) -> PhysicalStream:
+        stream = self.case.streams[name]
+        if not self.case.schedule.reorder:
+            return stream.physical
+        chance = random.Random(self.case.schedule.seed)  # noqa: S311  # test data, not secrets
+        return PhysicalStream.from_events(reordered(stream.events, chance), schema=stream.schema)
+
+    @property
+    def stage(self) -> Stage:
+        case, advanced = self.case, advanced_sources(self.typed)
+        doors = tuple(
+            replace(
+                Door(name, n, case.schemas[name], "physical", self.count, query=self.query),
+                keeps_events=name in advanced, tells_all=name in advanced,
+            )
+            for n, name in enumerate(self.streams)
+        )  # fmt: skip
+        emission = case.schedule.emission
+        return Stage(self.typed, doors, self.registry, case.limits, emission, horizon=case.horizon, emit=self.emit)
+
+    def micro_batches(self, count: int) -> Iterator[pa.Table]:
+        """The input as packed rows, cut at random into so many micro-batches; the last one brings the end of time."""
+        choices, streams, doors = random.Random(self.case.schedule.seed), self.streams, self.stage.doors  # noqa: S311
+        cuts = {n: [0, *self._cuts(len(s), count, choices)] for n, s in streams.items()}
+        for number in range(count):
+            last = number == count - 1
+            batches = []
+            for door in doors:
+                stream, start = streams[door.name], cuts[door.name][number]
+                end = len(stream) if last else cuts[door.name][number + 1]
+                chunk = stream.slice(start, end - start)
+                if last:
+                    chunk = PhysicalStream.concat([chunk, cti(stream.schema, FOREVER)])
+                if len(chunk):
+                    batches.append(pack(door, self._with_buckets(door, chunk), 0))
+            yield pa.Table.from_batches(batches, schema=PACKED)
+
+    def _cuts(self, length: int, count: int, choices: random.Random) -> list[int]:
+        if self.case.schedule.cuts < 0:  # event by event, as far as there are micro-batches for it
+            return [min(n + 1, length) for n in range(count - 1)]
+        return sorted(choices.randint(0, length) for _ in range(count - 1))
+
+    @property
+    def batches(self) -> int:
+        """How many micro-batches the run has."""
+        schedule = self.case.schedule
+        if schedule.cuts < 0:
+            return min(1 + max((len(stream) for stream in self.streams.values()), default=0), MOST_BATCHES)
+        return 2 + schedule.seed % 4 if schedule.cuts else 1
+
+    def _with_buckets(self, door: Door, chunk: PhysicalStream) -> pa.Table:
+        """The chunk in normal form: the bucket of each row first."""
+        columns = (self.splitting or {}).get(door.name, ())
+        keys = [chunk.payload[name].to_pylist() for name in columns]
+        numbers = [_hash([key[n] for key in keys]) % self.count for n in range(len(chunk))]
+        bucket = pa.array(np.array(numbers, np.int32))
+        return pa.table([bucket, *chunk.rows.columns], names=[f"c{n}" for n in range(1 + chunk.rows.num_columns)])
+
+    def history(self, blobs: Sequence[bytes]) -> History:
+        """What answers add up to."""
+        schema = self.typed.schema
+        rows = from_blobs(list(blobs), answer_schema(schema, self.emit))
+        if self.emit == "events":
+            return to_history(PhysicalStream(schema, rows), schema=schema)
+        return History.from_batches(schema, [Batch(schema, rows)])
+
+
+def _hash(values: list[object]) -> int:
+    shown = [repr(abs(value) if isinstance(value, float) else value) for value in values]
+    return zlib.crc32("|".join(shown).encode())
+
+
+class BucketSubject:
+    """The buckets of Spark's stateful stage, in process: split keys, saved and restored state, answers as blobs."""
+
+    name = "spark-buckets"
+    streams = True
+    laws: tuple[Law, ...] = ("batching", "disorder", "restart", "emission", "partitions", "rewrite", "languages")
+
+    def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
+        return [self.one(case, registry) for case in cases]
+
+    @staticmethod
+    def one(case: Case, registry: Registry) -> Ran:
+        """Run one case."""
+        try:
+            return _in_buckets(Hosted.of(case, registry))
+        except Exception as error:
+            return Ran(failure_of(error))
+
+
+def _in_buckets(hosted: Hosted) -> Ran:
+    """The result; with a restart, each bucket starts every micro-batch from its saved state."""
+    stage, schedule = hosted.stage, hosted.case.schedule
+    buckets: dict[int, Bucket] = {}
+    saved: dict[int, bytes] = {}
+    blobs: list[bytes] = []
+    for table in hosted.micro_batches(hosted.batches):
+        for number, parts in _parts(table).items():
+            bucket = bucket_from(stage, number, saved.get(number)) if schedule.restart else buckets.get(number)
+            bucket = bucket or Bucket(stage, number)
+            answer = bucket.answer(parts)
+            blobs += [answer.rows] if answer.rows is not None else []
+            saved[number], buckets[number] = bucket.save(), bucket
+    return Ran(hosted.history(blobs), _unfinished(buckets, hosted.count))
+
+
+def _unfinished(buckets: dict[int, Bucket], count: int) -> Broken:
+    if len(buckets) != count or any(bucket.cti != FOREVER for bucket in buckets.values()):
+        return Broken("complete", f"all input is complete, but not all of the {count} buckets are")
+    return WELL
+
+
+def _parts(table: pa.Table) -> dict[int, list[Part]]:
+    """What each bucket gets of a micro-batch."""
+    found: dict[int, list[Part]] = {}
+    for row in table.to_pylist():
+        part = Part(*(row[name] for name in ("source", "order", "cti", "events", "dropped", "dead", "all", "rows")))
+        found.setdefault(row["bucket"], []).append(part)
+    return found

@@ -1,0 +1,274 @@
+"""Running a suite: in one process or several, within a time budget, and on from where it stopped.
+
+Work is cut into tasks: a scenario and a few of its plans, on one engine. What a task gives depends on nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from time import monotonic, perf_counter
+from typing import Any, Final, NamedTuple
+
+from streamproof.errors import InputError
+from streamproof.events.history import History
+from streamproof.workbench.bench import Bench, engine_names, open_bench
+from streamproof.workbench.case import Case
+from streamproof.workbench.concretise import concrete_group, covering_groups
+from streamproof.workbench.repro import Repro
+from streamproof.workbench.suite import Suite, load_suite
+from streamproof.workbench.tally import Tally
+from streamproof.workbench.verdict import Verdict, Word, worst
+from streamproof.workbench.verify import Judge
+
+SLOW: Final = ("spark-stream", "spark-batch", "postgres")
+PLANS_PER_TASK: Final = {"spark-stream": 24, "spark-batch": 4}
+USUAL_PLANS: Final = 5
+
+
+class Task(NamedTuple):
+    """Some plans of one scenario on one engine."""
+
+    engine: str
+    scenario: int
+    first: int
+    plans: int
+    size: int  # cases per plan
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run is told."""
+
+    engines: tuple[str, ...] = ()
+    oracle: str = "duckdb"
+    dsn: str | None = None
+    cases: int | None = None
+    seed: int | None = None
+    jobs: int = 1
+    time_budget: float | None = None  # seconds
+    most: int = 3  # differences, after which it stops
+    shrink_seconds: float = 60.0
+    resume: Path | None = None  # where what is done is kept
+
+
+@dataclass
+class Result:
+    """What a run of a suite gave."""
+
+    suite: str
+    seed: int
+    oracle: str
+    tallies: dict[str, Tally]
+    seconds: float = 0.0
+    planned: int = 0
+    stopped: str = ""  # why before the end
+    about: str = ""
+    repros: list[Path] = field(default_factory=list)
+
+    @property
+    def cases(self) -> int:
+        return sum(tally.cases for tally in self.tallies.values())
+
+    @property
+    def verdict(self) -> Word:
+        return worst(tally.verdict for tally in self.tallies.values())
+
+    @property
+    def found(self) -> list[Repro]:
+        return [one for tally in self.tallies.values() for one in tally.found]
+
+
+Progress = Callable[[int, int, int], None]
+"""Called with how many cases are done, how many there are, and how many differences were found."""
+
+
+def run_suite(given: str | Suite, options: Options | None = None, *, progress: Progress | None = None) -> Result:
+    """Run a suite by name, file or value. A suite that is a value runs in this process."""
+    options = options or Options()
+    suite = load_suite(given) if isinstance(given, str) else given
+    engines = engine_names(options.engines or suite.engines)
+    seed = suite.seed if options.seed is None else options.seed
+    tasks = [task for engine in engines for task in tasks_of(suite, engine, options.cases, seed)]
+    result = Result(suite.name, seed, options.oracle, {name: Tally(name) for name in engines}, about=suite.about)
+    result.planned = sum(task.plans * task.size for task in tasks)
+    book = _Book(options.resume, result, _key(suite, options, engines, seed))
+    begun = monotonic()
+    where = given if isinstance(given, str) else None
+    for task, tally in _runs(suite, where, book.remaining(tasks), options, seed):
+        result.tallies[task.engine].merge(tally)
+        book.done(task)
+        if progress is not None:
+            progress(result.cases, result.planned, len(result.found))
+        result.stopped = _enough(result, options, begun)
+        if result.stopped:
+            break
+    result.seconds = monotonic() - begun
+    return result
+
+
+def _enough(result: Result, options: Options, begun: float) -> str:
+    if len(result.found) >= options.most:
+        return f"after {len(result.found)} differences"
+    if options.time_budget is not None and monotonic() - begun > options.time_budget:
+        return "the time is up"
+    return ""
+
+
+def tasks_of(suite: Suite, engine: str, cases: int | None, seed: int) -> list[Task]:
+    """The work, each scenario with its share, in turn, so that what is done early has some of everything."""
+    wanted = cases if cases is not None else suite.slow_cases if engine in SLOW else suite.cases
+    size = min(suite.streams_per_plan, max(1, wanted // len(suite.scenarios)))
+    lengths = [len(covering_groups(one, seed=seed, size=size).groups) for one in suite.scenarios]
+    shares = [max(1, -(-wanted * length // (size * sum(lengths)))) for length in lengths]
+    step = PLANS_PER_TASK.get(engine, USUAL_PLANS)
+    tasks = [
+        (first / plans, Task(engine, n, first, min(step, plans - first), size))
+        for n, plans in enumerate(shares)
+        for first in range(0, plans, step)
+    ]
+    return [task for _, task in sorted(tasks)]
+
+
+# --- one task ---------------------------------------------------------------------------------------------------------
+
+
+def run_task(task: Task, suite: Suite, bench: Bench, options: Options, seed: int) -> Tally:
+    """Judge the cases of a task; the first difference is shrunk."""
+    intent, tally, began = suite.scenarios[task.scenario], Tally(task.engine), perf_counter()
+    numbers = range(task.first, task.first + task.plans)
+    groups = [concrete_group(intent, n, seed=seed, size=task.size, registry=suite.modules) for n in numbers]
+    cases = [case for group in groups for case in group]
+    judge = bench.judges[task.engine]
+    for case, verdict in zip(cases, judge.verdicts(cases), strict=True):
+        count(tally, case, verdict)
+        if verdict.is_found and not tally.found:
+            tally.found.append(_shrunk(judge, case, verdict, suite.name, options))
+    for group in groups:
+        tally.coverage.add(group)
+    tally.seconds = perf_counter() - began
+    return tally
+
+
+def count(tally: Tally, case: Case, verdict: Verdict) -> None:
+    """Add one verdict."""
+    tally.words[verdict.word] += 1
+    tally.laws.update(case.schedule.laws)
+    tally.events += case.size
+    if isinstance(verdict.actual, History):
+        tally.rows += len(verdict.actual)
+    elif verdict.actual is not None:
+        tally.errors[verdict.actual.name] += 1
+
+
+def _shrunk(judge: Judge, case: Case, verdict: Verdict, suite: str, options: Options) -> Repro:
+    small, again = judge.shrunk(case, verdict, seconds=options.shrink_seconds)
+    if not again.is_found:  # it comes and goes: the case itself is what there is to show
+        small, again = case, Verdict("nondeterministic", verdict.kind, verdict.text, verdict.expected, verdict.actual)
+    return Repro(small, again, judge.subject.name, judge.oracle.name, suite)
+
+
+# --- one process or several -------------------------------------------------------------------------------------------
+
+
+def _runs(
+    suite: Suite, where: str | None, tasks: Sequence[Task], options: Options, seed: int
+) -> Iterator[tuple[Task, Tally]]:
+    """Every task with what it gave. Spark runs in this process, whatever the number of jobs."""
+    apart = options.jobs > 1 and where is not None
+    inside = [task for task in tasks if task.engine.startswith("spark-") or not apart]
+    outside = [task for task in tasks if task not in set(inside)]
+    if outside:
+        assert where is not None
+        yield from _outside(where, outside, options, seed)
+    engines = list(dict.fromkeys(task.engine for task in inside))
+    for engine in engines:
+        with open_bench([engine], oracle=options.oracle, dsn=options.dsn, registry=suite.modules) as bench:
+            for task in inside:
+                if task.engine == engine:
+                    yield task, run_task(task, suite, bench, options, seed)
+
+
+_STACK = ExitStack()
+_OPEN: dict[str, Any] = {}
+
+
+def _open(where: str, engines: tuple[str, ...], options: Options, seed: int) -> None:
+    """In a worker: the suite and the bench, once."""
+    suite = load_suite(where)
+    bench = open_bench(engines, oracle=options.oracle, dsn=options.dsn, registry=suite.modules)
+    _OPEN.update(suite=suite, bench=_STACK.enter_context(bench), options=options, seed=seed)
+
+
+def _work(task: Task) -> dict[str, Any]:
+    return run_task(task, _OPEN["suite"], _OPEN["bench"], _OPEN["options"], _OPEN["seed"]).as_dict()
+
+
+def _outside(where: str, tasks: Sequence[Task], options: Options, seed: int) -> Iterator[tuple[Task, Tally]]:
+    engines = tuple(dict.fromkeys(task.engine for task in tasks))
+    waiting, running = list(reversed(tasks)), dict[Future[dict[str, Any]], Task]()
+    pool = ProcessPoolExecutor(
+        options.jobs, multiprocessing.get_context("spawn"), _open, (where, engines, options, seed)
+    )
+    try:
+        while waiting or running:
+            while waiting and len(running) < 2 * options.jobs:
+                task = waiting.pop()
+                running[pool.submit(_work, task)] = task
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                yield running.pop(done), Tally.from_dict(done.result())
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+# --- on from where it stopped -----------------------------------------------------------------------------------------
+
+
+def _key(suite: Suite, options: Options, engines: Sequence[str], seed: int) -> dict[str, Any]:
+    """What must be the same for a run to go on."""
+    return {
+        "suite": suite.name, "engines": list(engines), "oracle": options.oracle, "cases": options.cases, "seed": seed,
+        "version": version("streamproof"),
+    }  # fmt: skip
+
+
+class _Book:
+    """Which tasks are done, and what they gave, in a file."""
+
+    def __init__(self, path: Path | None, result: Result, key: dict[str, Any]) -> None:
+        self._path, self._result, self._key = path, result, key
+        self._done: list[list[Any]] = []
+        if path is not None and path.exists():
+            self._read(path)
+
+    def _read(self, path: Path) -> None:
+        try:
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            same = kept["key"] == self._key
+            tallies = {name: Tally.from_dict(data) for name, data in kept["tallies"].items()} if same else {}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(f"cannot go on from this file: {error}", at=str(path), fix="delete it") from None
+        if not same:
+            text = "the file belongs to another run: suite, engines, oracle, cases or seed differ"
+            raise InputError(text, at=str(path), fix="give the same options, or another file")
+        self._done = kept["done"]
+        self._result.tallies.update(tallies)
+
+    def remaining(self, tasks: Sequence[Task]) -> list[Task]:
+        known = {tuple(task) for task in self._done}
+        return [task for task in tasks if tuple(task) not in known]
+
+    def done(self, task: Task) -> None:
+        self._done.append(list(task))
+        if self._path is None:
+            return
+        tallies = {name: tally.as_dict() for name, tally in self._result.tallies.items()}
+        new = self._path.with_name(f".{self._path.name}")
+        new.write_text(json.dumps({"key": self._key, "done": self._done, "tallies": tallies}), encoding="utf-8")
+        new.replace(self._path)

@@ -1,0 +1,121 @@
+"""Suites: scenarios, how many cases, seeds and engines. Three are shipped, others are files.
+
+>>> load_suite("smoke").name
+'smoke'
+
+A file ``*.suite.py`` assigns its suite to ``SUITE``; it is code, and is run. A file ``*.json`` holds data only.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import runpy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from streamproof.errors import InputError, PlanError, did_you_mean
+from streamproof.plan.modules import Registry
+from streamproof.workbench.facets import events
+from streamproof.workbench.holes import one_of
+from streamproof.workbench.intent import Intent, group, operator, random_plan, stream
+from streamproof.workbench.modules import all_modules
+
+SHIPPED: Final = ("smoke", "full", "deep")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """What to verify."""
+
+    name: str
+    scenarios: tuple[Intent, ...]
+    cases: int = 1000  # in all, shared by the scenarios
+    slow_cases: int = 200  # on engines that need a server or Spark
+    seed: int = 1
+    engines: tuple[str, ...] = ("local",)
+    streams_per_plan: int = 4
+    about: str = ""
+    registry: Registry | None = None  # modules of the user's own
+
+    def __post_init__(self) -> None:
+        names = [scenario.name for scenario in self.scenarios]
+        if not names or len(set(names)) < len(names) or "" in names:
+            raise PlanError("every scenario of a suite needs a name of its own", fix='add .called("name")')
+
+    @property
+    def modules(self) -> Registry:
+        return self.registry or all_modules()
+
+
+def load_suite(given: str) -> Suite:
+    """A shipped suite by its name, or the suite in a file."""
+    if given in SHIPPED:
+        found: Suite = importlib.import_module(f"streamproof.workbench.suites.{given}").SUITE
+        return found
+    path = Path(given)
+    if not path.is_file():
+        fix = f"{did_you_mean(given, SHIPPED)}, or a file that ends in .suite.py or .json"
+        raise InputError(f'there is no suite "{given}"', fix=fix)
+    return _from_json(path) if path.suffix == ".json" else _from_python(path)
+
+
+def _from_python(path: Path) -> Suite:
+    found = runpy.run_path(str(path)).get("SUITE")
+    if not isinstance(found, Suite):
+        raise InputError("the file assigns no suite to SUITE", at=str(path), fix='write SUITE = Suite("name", …)')
+    return found
+
+
+def _from_json(path: Path) -> Suite:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        scenarios = tuple(intent_of(data).called(name) for name, data in document["scenarios"].items())
+        known = {"cases", "slow_cases", "seed", "streams_per_plan", "about"}
+        given = {key: value for key, value in document.items() if key in known}
+        engines = tuple(document.get("engines", ("local",)))
+        return Suite(document.get("name", path.stem), scenarios, engines=engines, **given)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        text = f"the suite cannot be read: {type(error).__name__} {error}"
+        raise InputError(text, at=str(path), fix='write {"name": …, "scenarios": {name: intent}}') from None
+
+
+def intent_of(data: Any) -> Intent:
+    """An intent from plain data: the plan notation, where what is left out is a hole.
+
+    >>> print(intent_of({"op": "join", "left": {"op": "stream"}, "right": {"op": "stream"}, "on": "l.k = r.k"}))
+    join(stream, stream, on=l.k = r.k)
+    """
+    if isinstance(data, str):
+        data = {"op": data}
+    op, rest = data["op"], {key: _value(value) for key, value in data.items() if key not in ("op", "over", *_INPUTS)}
+    inputs = [intent_of(child) for key in _INPUTS if key in data for child in _listed(data[key])]
+    intent = _made(op, inputs, rest)
+    return intent.over(events(**{k: _value(v) for k, v in data["over"].items()})) if "over" in data else intent
+
+
+_INPUTS: Final = ("in", "ins", "left", "right", "by_stream", "apply")
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _value(value: Any) -> Any:
+    return one_of(*value["one_of"]) if isinstance(value, Mapping) and "one_of" in value else value
+
+
+def _made(op: str, inputs: Sequence[Intent], said: Mapping[str, Any]) -> Intent:
+    if op == "stream":
+        return stream(said.get("columns"))
+    if op in ("group", "group_input"):
+        return group()
+    if op == "operator":
+        return operator(*inputs, among=tuple(said["among"]) if "among" in said else None)
+    if op == "random":
+        return random_plan(*inputs, depth=said.get("depth", 3))
+    if not inputs:
+        raise PlanError(f'the operator "{op}" needs an input', fix='give "in", or "left" and "right"')
+    return inputs[0].then(op, *inputs[1:], **said)

@@ -1,0 +1,14 @@
+"""Minutes: every operator, window, module kind and facet value, every pair of them, every law."""
+
+from streamproof.workbench.suite import Suite
+from streamproof.workbench.suites.scenarios import everything
+
+SUITE = Suite(
+    "full",
+    everything(),
+    cases=8_400,
+    slow_cases=1_200,
+    engines=("local", "spark-buckets"),
+    streams_per_plan=4,
+    about=__doc__ or "",
+)

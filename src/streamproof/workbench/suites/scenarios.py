@@ -1,0 +1,69 @@
+"""The scenarios that the shipped suites share: every operator alone, in pairs, in groups, under modules and errors."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from streamproof.workbench import intent as I  # noqa: N812  # as testers write it
+from streamproof.workbench.intent import Intent
+
+JOINS: Final = ("join", "left_outer", "full_outer", "followed_by", "lasj", "clip", "union")
+WINDOWED: Final = ("agg", "topk", "uda", "udo")
+
+
+def single() -> tuple[Intent, ...]:
+    """Every operator directly above its streams."""
+    a, b = I.stream(), I.stream()
+    return (
+        I.operator(a).called("one-input"),
+        I.operator(a, b).called("two-inputs"),
+        I.operator(a, among=WINDOWED).called("windows"),
+        I.operator(a, b, among=JOINS).over(I.events(pattern="dense")).called("dense-joins"),
+        I.operator(a, among=WINDOWED).over(I.events(pattern="dense")).called("dense-windows"),
+    )
+
+
+def pairs() -> tuple[Intent, ...]:
+    """Operators above operators."""
+    a, b = I.stream(), I.stream()
+    return (
+        I.operator(I.operator(a)).called("chains"),
+        I.operator(I.operator(a, b)).called("over-joins"),
+        I.operator(I.operator(a), b).called("joins-of-results"),
+        I.operator(a, a).called("self-joins"),
+        a.multicast(lambda x, y: I.operator(I.operator(x), y)).called("multicast"),
+    )
+
+
+def groups() -> tuple[Intent, ...]:
+    """Group and apply: around every operator, nested, below and above joins."""
+    a, b = I.stream(), I.stream()
+    return (
+        a.group_apply(I.operator).called("groups"),
+        a.group_apply(lambda g: I.operator(g, g)).called("groups-of-joins"),
+        a.group_apply(lambda g: I.operator(I.operator(g))).called("groups-of-chains"),
+        a.group_apply(lambda g: g.group_apply(I.operator)).called("nested-groups"),
+        I.operator(a.group_apply(I.operator), b).called("joins-of-groups"),
+        I.operator(a.group_apply(I.operator)).called("over-groups"),
+    )
+
+
+def others() -> tuple[Intent, ...]:
+    """Streams as edges under modules, speculation by query, time that is advanced, whole random plans."""
+    a, b = I.stream(), I.stream()
+    edges = I.events(shape="edge")
+    return (
+        I.operator(a, among=("uda", "udo")).over(edges).called("modules-over-edges"),
+        I.operator(a)
+        .over(I.events(speculative=True, disorder=I.one_of("out_of_order", "highly")))
+        .called("speculative"),
+        I.operator(a.advance_time()).called("advanced"),
+        I.random_plan(a, b, depth=2).called("shallow"),
+        I.random_plan(a, b, depth=4).called("random"),
+        I.random_plan(a, b, depth=3).over(I.events(pattern="dense")).called("dense-random"),
+    )
+
+
+def everything() -> tuple[Intent, ...]:
+    """All of them."""
+    return (*single(), *pairs(), *groups(), *others())

@@ -1,0 +1,61 @@
+"""Random queries over random streams, on engines, against the meaning straight from the definition."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamproof.language.eql import dumps, loads
+from streamproof.plan.check import check
+from streamproof.workbench.case import Case
+from tests.language.eql.queries import random_query_case
+from tests.reference.choices import DrawnChoices, RandomChoices
+from tests.reference.compare import difference
+from tests.reference.eql import World, ordered_rows
+from tests.reference.judge import actual_outcome
+from tests.reference.servers import open_engine
+from tests.reference.streaming import streamed_outcome
+from tests.reference.streams import folded
+
+
+def wrong(case: Case, engine: Any) -> str | None:
+    """What an engine says otherwise than the definition."""
+    plan: Any = loads(dumps(case.plan))
+    typed = check(plan, case.schemas)
+    histories = {name: folded(stream) for name, stream in case.streams.items()}
+    rows = World(plan.query, case.schemas, histories).results()
+    expected = ordered_rows(plan.query, rows, typed.schema.names)
+    is_local = engine.name == "local"
+    found, text = streamed_outcome(case, typed) if is_local else actual_outcome(case, typed, engine)
+    return f"{found}: {text}" if isinstance(found, str) else difference(expected, found)
+
+
+@st.composite
+def cases(draw: Any) -> Case:
+    return random_query_case(DrawnChoices(draw))
+
+
+@given(cases())
+@settings(max_examples=40, deadline=None)
+def test_local_streams_what_the_definition_says(case: Case) -> None:
+    with open_engine("local", None) as engine:
+        assert wrong(case, engine) is None, dumps(case.plan)
+
+
+def test_the_oracle_says_what_the_definition_says() -> None:
+    with open_engine("duckdb", None) as engine:
+        for seed in range(40):
+            case = random_query_case(RandomChoices(seed))
+            assert wrong(case, engine) is None, f"seed {seed}: {dumps(case.plan)}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["local", "duckdb", "postgres", "spark"])
+def test_every_engine_says_what_the_definition_says(name: str) -> None:
+    with open_engine(name, None) as engine:
+        for seed in range(1000, 1030 if name == "spark" else 1200):
+            case = random_query_case(RandomChoices(seed))
+            assert wrong(case, engine) is None, f"seed {seed}: {dumps(case.plan)}"

@@ -1,0 +1,203 @@
+"""Planted bugs: each is one change of the source text, made in a copy, never in the product.
+
+    python -m tests.quality.mutants                 all of them
+    python -m tests.quality.mutants lost early      those whose name contains a word
+    python -m tests.quality.mutants --write         and the list in docs/mutation-score.md
+
+Every bug must be found by the suite ``full``, which stops at its first find, and shrunk to at most five events.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[2]
+MOST_EVENTS: Final = 5
+SECONDS: Final = 240
+RESULTS: Final = ROOT / "tests" / "data" / "mutation-score.json"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A bug: in which file, which text becomes which, and the engine on which it shows."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    engine: str = "local"
+
+
+K, W, SQL, S = "kernels", "kernels/windows", "engines/oracle", "engines/spark/stream"
+MUTANTS: Final = (
+    # --- joins and lifetimes --------------------------------------------------------------------------------------
+    Mutant("join: evict before the other side is done", f"{K}/join.py",
+           "self.stores[1 - port].drop(frontier + 1)\n        if", "self.stores[1 - port].drop(frontier + 3)\n        if"),
+    Mutant("join: state is put before it meets the change, on the wrong side", f"{K}/join.py",
+           "self.stores[port].put(rows)", "self.stores[port].put(rows[rows[:, W] > 0])"),
+    Mutant("join: weights are added, not multiplied", f"{K}/join.py",
+           "w = pairs.cell(0, W) * pairs.cell(1, W)", "w = np.minimum(pairs.cell(0, W), pairs.cell(1, W))"),
+    Mutant("join: early CTI, the greater of both inputs", f"{K}/join.py",
+           "return output.at(min(self.frontiers))", "return output.at(max(self.frontiers))"),
+    Mutant("followed_by: a right at the left's own start counts", f"{K}/join.py",
+           "others.overlapping(key, le, re, low=le + 1)", "others.overlapping(key, le, re, low=le)"),
+    Mutant("join: state of the right is not restored", f"{K}/join.py",
+           'for store, name in zip(self.stores, ("left", "right"), strict=True):',
+           'for store, name in zip(self.stores[:1], ("left",), strict=True):'),
+    Mutant("anti_join: a right is forgotten while it still covers", f"{K}/antijoin.py",
+           "self.rights.drop(frontier + 1)", "self.rights.drop(frontier + 4)"),
+    Mutant("anti_join: fragments do not heal after a retraction", f"{K}/antijoin.py",
+           "self.rights.put(rows)", "self.rights.put(where(rows, rows[:, W] > 0))"),
+    Mutant("anti_join: touching covers leave a gap", f"{K}/fragments.py",
+           "if le[at] > free and free < end[n]:", "if le[at] >= free and free < end[n]:"),
+    Mutant("clip: an equal start clips", f"{K}/clip.py",
+           "later = np.maximum(le + 1, self.base)", "later = np.maximum(le, self.base)"),
+    Mutant("outer join: no fragments where nothing matches at all", f"{K}/antijoin.py",
+           "if able.all():\n            return output", "if True:\n            return output"),
+    Mutant("shift: CTI is not moved", f"{K}/linear.py",
+           "frontier=later(delta.frontier, self._by))", "frontier=delta.frontier)"),
+    Mutant("extend: shrinking leaves the CTI where it was", f"{K}/linear.py",
+           "frontier = later(delta.frontier, min(self._by, 0))", "frontier = delta.frontier"),
+    Mutant("extend: lifetimes of no length stay", f"{K}/linear.py",
+           "kept = delta.re > delta.le", "kept = delta.re >= delta.le"),
+    Mutant("alter_duration: an infinite end that is read does not stay", f"{K}/linear.py",
+           "endless = delta.re >= FOREVER if reads_end", "endless = delta.re > FOREVER if reads_end"),
+    Mutant("alter_duration: early CTI while an end is open", f"{K}/lifetime.py",
+           "return min(self.frontier, int(starts.min()))", "return self.frontier"),
+    Mutant("chop: truncating instead of flooring", f"{K}/chop.py",
+           "return (times - self._offset) // self._period", "return np.trunc((times - self._offset) / self._period).astype(np.int64)"),
+    Mutant("session: a gap of exactly the timeout goes on", f"{K}/session.py",
+           "rows[last + 1, LE] - rows[last, LE] < timeout", "rows[last + 1, LE] - rows[last, LE] <= timeout"),
+    Mutant("session: the last start is not remembered over a restart", f"{K}/session.py",
+           "self.events.replace(rows[self._ends(rows) > self.frontier]", "self.events.replace(rows[rows[:, LE] >= self.frontier]"),
+    Mutant("coalesce, distinct, stitch: lost retraction", f"{K}/lasting.py",
+           "self.live.put(rows)", "self.live.put(rows[rows[:, W] > 0])"),
+    # --- windows --------------------------------------------------------------------------------------------------
+    Mutant("hopping: the first window that an event reaches into is missed", f"{W}/grid.py",
+           "return (le - self.offset - self.size) // self.hop + 1", "return (le - self.offset - self.size) // self.hop + 2"),
+    Mutant("hopping: the last window that an event reaches into is missed", f"{W}/grid.py",
+           "return (re - self.offset - 1) // self.hop", "return (re - self.offset - 2) // self.hop"),
+    Mutant("windows: early CTI, open windows are sealed", f"{W}/liveliness.py",
+           "return min(held, opened)", "return held"),
+    Mutant("windows: final results come one tick too early", f"{W}/liveliness.py",
+           "reached = frontier if self.emission == \"final\" else max(frontier, seen)",
+           "reached = frontier + 1 if self.emission == \"final\" and BEGINNING < frontier < FOREVER else max(frontier, seen)"),
+    Mutant("snapshot: windows that only touch a change are not renewed", f"{W}/snapshot.py",
+           "(known.re[before] >= spans.lo)", "(known.re[before] > spans.lo)"),
+    Mutant("count windows: rows are counted instead of distinct starts", f"{W}/boundaries.py",
+           "while j < len(new[0]) and new[0][j] == group and new[1][j] == time:",
+           "while j < len(new[0]) and new[0][j] == group and new[1][j] == time and (count == 0 or new[2][j] < 0):"),
+    Mutant("count windows: boundaries are not restored", f"{W}/counts.py",
+           "return {\"group\": self.points.group, \"time\": self.points.time, \"count\": self.points.count}",
+           "return {\"group\": self.points.group[:1], \"time\": self.points.time[:1], \"count\": self.points.count[:1]}"),
+    Mutant("top-k: unordered ties, rank without gaps", f"{W}/topk.py",
+           "return before[tied] - before[first] + 1", "return np.cumsum(new_rank) - np.cumsum(new_rank)[first] + 1"),
+    Mutant("top-k: nulls come first", f"{W}/topk.py",
+           "return [(~known).astype(np.int64),", "return [known.astype(np.int64),"),
+    Mutant("boundaries: an instant that nobody has stays", f"{W}/boundaries.py",
+           "        if count != 0:\n            out[0][kept]", "        if True:\n            out[0][kept]"),
+    # --- SQL rules ------------------------------------------------------------------------------------------------
+    Mutant("SQL: followed_by takes equal starts", f"{SQL}/joins.py",
+           "a.le < b.le AND b.le < a.re\" if starts", "a.le <= b.le AND b.le < a.re\" if starts"),
+    Mutant("SQL: null keys are equal in every join", f"{SQL}/joins.py",
+           "'IS NOT DISTINCT FROM' if key.null_safe else '='", "'IS NOT DISTINCT FROM'"),
+    Mutant("SQL: hopping windows of negative times are truncated", f"{SQL}/windows.py",
+           "(((((le % {h}) + {h}) % {h}) - {phase} + {h}) % {h})", "(((le % {h}) - {phase} + {h}) % {h})"),
+    Mutant("SQL: count windows ignore the group", f"{SQL}/windows.py",
+           "JOIN {starts} b ON b.g = a.g AND b.i = a.i + {whole(n - 1)}", "JOIN {starts} b ON b.i = a.i + {whole(n - 1)}"),
+    Mutant("SQL: fragments forget the tail", f"{SQL}/joins.py",
+           "WHERE coalesce(e.re, s.le) < s.re", "WHERE e.re IS NULL AND s.le < s.re"),
+    # --- state, the doors, Spark ----------------------------------------------------------------------------------
+    Mutant("chop: what is due is not restored", f"{K}/chop.py",
+           "self.due, self.frontier = number(state, \"due\"), number(state, \"frontier\")",
+           "self.frontier = number(state, \"frontier\")"),
+    Mutant("rows that cancel within a push go out", f"{K}/cancelling.py", "def without_cancelling(",
+           "def without_cancelling(delta, *_rest):  # type: ignore\n    return delta\n\n\ndef _unused("),
+    Mutant("buckets: the CTI of a bucket is the least of its outputs", f"{S}/bucket.py",
+           "self.cti = max([self.cti, *(delta.frontier for delta in deltas)])",
+           "self.cti = min([delta.frontier for delta in deltas], default=self.cti)", "spark-buckets"),
+    Mutant("buckets: the encoder forgets what is out", f"{S}/bucket.py",
+           "self.encoder.restore(head[\"encoder\"], snapshot.read_table(parts[2]))", "pass", "spark-buckets"),
+    Mutant("buckets: kernels are not restored", f"{S}/bucket.py",
+           "snapshot.restore(self.graph, parts[1])", "pass", "spark-buckets"),
+    Mutant("keys: an aggregate without groups is split", f"{S}/keys.py",
+           "                self.ways = []\n", "                pass\n", "spark-buckets"),
+    Mutant("keys: a session is split by any column", f"{S}/keys.py",
+           "self._meet(traces, typed.schema.names)", "pass", "spark-buckets"),
+    Mutant("buckets: late rows are let through, and dropped at the door", f"{S}/bucket.py",
+           "table = late.kept", "table = late.kept.slice(0, max(0, late.kept.num_rows - 1))", "spark-buckets"),
+)  # fmt: skip
+
+
+def planted(mutant: Mutant, folder: Path) -> Path:
+    """A copy of the sources with the bug in it."""
+    shutil.copytree(ROOT / "src", folder / "src")  # compiled kernels too
+    path = folder / "src" / "streamproof" / mutant.file
+    text = path.read_text(encoding="utf-8")
+    assert text.count(mutant.old) >= 1, f"{mutant.name}: {mutant.file} has no {mutant.old!r}"
+    path.write_text(text.replace(mutant.old, mutant.new, 1), encoding="utf-8")
+    return folder / "src"
+
+
+_HUNT: Final = """
+import json, sys
+from streamproof.workbench.runner import Options, run_suite
+result = run_suite(sys.argv[1], Options(engines=(sys.argv[2],), most=1, time_budget=float(sys.argv[3]), shrink_seconds=60))
+found = [
+    {"events": one.case.size, "kind": one.verdict.kind, "law": one.verdict.law, "text": one.verdict.text[:200]}
+    for one in result.found
+]
+print(json.dumps({"found": found, "cases": result.cases, "seconds": round(result.seconds, 1)}))
+"""
+
+
+def hunt(mutant: Mutant, *, suite: str = "full", seconds: float = SECONDS) -> dict[str, Any]:
+    """Run the suite against the bug; what it found."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = planted(mutant, Path(folder))
+        environment = {**os.environ, "PYTHONPATH": str(source)}
+        done = subprocess.run(
+            [sys.executable, "-c", _HUNT, suite, mutant.engine, str(seconds)], cwd=folder, env=environment,
+            capture_output=True, text=True, timeout=seconds + 240, check=False,
+        )  # fmt: skip
+    if done.returncode:
+        return {"found": [], "cases": 0, "seconds": 0.0, "error": done.stderr[-2000:]}
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def is_killed(result: dict[str, Any]) -> bool:
+    """Whether the bug was found, and is small enough to read."""
+    return bool(result["found"]) and result["found"][0]["events"] <= MOST_EVENTS
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Hunt for the bugs, and keep what was found."""
+    parser = argparse.ArgumentParser(prog="python -m tests.quality.mutants")
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    given = parser.parse_args(arguments)
+    chosen = [m for m in MUTANTS if not given.words or any(word in m.name for word in given.words)]
+    known = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    for mutant in chosen:
+        result = hunt(mutant, seconds=given.seconds)
+        known[mutant.name] = {"file": mutant.file, "engine": mutant.engine, **result}
+        print("killed " if is_killed(result) else "ALIVE  ", mutant.name, json.dumps(result)[:600], flush=True)
+        names = [m.name for m in MUTANTS]
+        kept = {name: known[name] for name in names if name in known}
+        RESULTS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return 0 if all(is_killed(known[m.name]) for m in chosen) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

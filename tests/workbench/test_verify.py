@@ -1,0 +1,188 @@
+"""Verification: what holds, what differs, what it says, and what it shrinks to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from streamproof.cli.demo_proof import planted_bug
+from streamproof.engines.base import engine
+from streamproof.errors import InputError
+from streamproof.events.batch import Batch
+from streamproof.events.history import History
+from streamproof.events.schema import Schema
+from streamproof.events.time import FOREVER
+from streamproof.kernels.linear import ExtendKernel
+from streamproof.workbench import intent as I  # noqa: N812
+from streamproof.workbench import repro
+from streamproof.workbench.bench import Bench, open_bench, replay
+from streamproof.workbench.concretise import concrete_group
+from streamproof.workbench.languages import as_python, as_sql, as_xml, plan_json, result_of_sql, runs_as_sql
+from streamproof.workbench.modules import all_modules
+from streamproof.workbench.oracle import Oracle
+from streamproof.workbench.pieces import pushes, reordered
+from streamproof.workbench.promises import broken_promise
+from streamproof.workbench.runner import Options, run_suite
+from streamproof.workbench.schedule import Schedule
+from streamproof.workbench.smaller_streams import is_legal
+from streamproof.workbench.suite import Suite, load_suite
+from streamproof.workbench.suites.scenarios import everything
+from streamproof.workbench.verdict import worst
+
+SCHEMA = Schema.of({"v": "int64"})
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    with open_bench(["local", "spark-buckets"]) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", ["local", "spark-buckets"])
+def test_every_scenario_holds(bench: Bench, name: str) -> None:
+    for intent in everything():
+        for case in concrete_group(intent, 3, seed=11, size=1):
+            verdict = bench.judges[name].verdict(case)
+            assert verdict.word == "holds", f"{intent.name}: {verdict.text}"
+
+
+def test_cases_of_one_plan_are_judged_together_as_alone() -> None:
+    oracle = Oracle(engine("duckdb", threads=1), all_modules())  # type: ignore[arg-type]
+    for intent in everything()[:8]:
+        cases = concrete_group(intent, 1, seed=3, size=3)
+        assert oracle.outcomes(cases) == [oracle.expected(case) for case in cases]
+
+
+def test_a_bug_is_found_shrunk_and_replayed(tmp_path: Path) -> None:
+    left, right = I.stream(), I.stream()
+    scenario = left.followed_by(right).over(I.events(pattern="dense")).called("follows")
+    with planted_bug():
+        result = run_suite(Suite("bugs", (scenario,), cases=200), Options(most=1))
+        (found,) = result.found
+        assert found.case.size <= 5
+        assert found.verdict.word == "fails"
+        again = replay(found)
+        assert again.is_found
+    assert not replay(found).is_found, "the bug is gone"
+    path = tmp_path / "repro.json"
+    repro.save(found, path)
+    loaded = repro.load(path)
+    assert (loaded.case.plan, loaded.case.streams) == (found.case.plan, found.case.streams)
+    assert loaded.case.schedule == found.case.schedule
+    test = tmp_path / "test_it.py"
+    test.write_text(repro.pytest_file(found), encoding="utf-8")
+    names: dict[str, object] = {}
+    exec(compile(test.read_text(), str(test), "exec"), names)
+    (check,) = [value for name, value in names.items() if name.startswith("test_")]
+    assert callable(check)
+    check()
+    with planted_bug(), pytest.raises(AssertionError):
+        check()
+
+
+def test_a_broken_law_is_named(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An extension that keeps a frontier it must not keep breaks the rules of streams."""
+    plain = ExtendKernel.on_batch
+
+    def early(self: ExtendKernel, port: int, delta: object) -> object:
+        made = plain(self, port, delta)  # type: ignore[arg-type]
+        return replace(made, frontier=delta.frontier)  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(ExtendKernel, "on_batch", early)
+    scenario = I.stream().extend(-3).over(I.events(pattern="dense")).called("shrinking")
+    judge = bench.judges["local"]
+    found = [
+        (case, verdict)
+        for number in range(30)
+        for case in concrete_group(scenario, number, seed=1, size=2)
+        if (verdict := judge.verdict(case)).is_found
+    ]
+    assert found
+    small, verdict = judge.shrunk(*found[0])
+    assert small.size <= 5
+    assert verdict.kind.startswith("promise")
+
+
+def test_promises() -> None:
+    row, back = (3, 5, 1, {"v": 1}), (3, 5, -1, {"v": 1})
+    done = Batch.from_rows(SCHEMA, [], frontier=FOREVER)
+    assert not broken_promise([Batch.from_rows(SCHEMA, [row]), done], SCHEMA)
+    assert broken_promise([Batch.from_rows(SCHEMA, [row, back]), done], SCHEMA).kind == "cancelling"
+    taken = [Batch.from_rows(SCHEMA, [row]), Batch.from_rows(SCHEMA, [back]), done]
+    assert not broken_promise(taken, SCHEMA)
+    assert broken_promise(taken, SCHEMA, final=True).kind == "final"
+    assert broken_promise([Batch.from_rows(SCHEMA, [row])], SCHEMA).kind == "complete"
+    early = [Batch.from_rows(SCHEMA, [], frontier=9), Batch.from_rows(SCHEMA, [row]), done]
+    assert broken_promise(early, SCHEMA).kind == "events"
+
+
+def test_a_case_means_the_same_in_every_language() -> None:
+    oracle = Oracle(engine("duckdb", threads=1), all_modules())  # type: ignore[arg-type]
+    ran = 0
+    for intent in everything()[:6]:
+        for case in concrete_group(intent, 2, seed=5, size=1):
+            expected = oracle.expected(case)
+            assert all((as_python(case), plan_json(case), as_xml(case), as_sql(case)))
+            if isinstance(expected, History) and runs_as_sql(case):
+                assert result_of_sql(case) == expected
+                ran += 1
+    assert ran >= 3
+
+
+def test_another_order_is_legal_and_means_the_same() -> None:
+    import random
+
+    for intent in everything()[:4]:
+        for case in concrete_group(intent, 5, seed=9, size=3):
+            for name, stream in case.streams.items():
+                events = tuple(reordered(stream.events, random.Random(1)))
+                assert is_legal(stream.schema, events)
+                moved = replace(stream, events=events)
+                assert moved.history == stream.history
+                parts = [
+                    part for source, part in pushes(case, Schedule(seed=3, cuts=-1, interleave=True)) if source == name
+                ]
+                assert sum(map(len, parts)) == len(stream.events)
+
+
+def test_runs_go_on_where_they_stopped(tmp_path: Path) -> None:
+    scenario = I.operator(I.stream(), among=("shift", "extend", "where")).called("light")
+    suite = Suite("short", (scenario,), cases=60)
+    book = tmp_path / "book.json"
+    part = run_suite(suite, Options(resume=book, time_budget=0.0))
+    assert part.stopped == "the time is up"
+    assert 0 < part.cases < 60
+    whole = run_suite(suite, Options(resume=book))
+    assert whole.cases >= 60
+    assert not whole.stopped
+    assert run_suite(suite, Options(resume=book)).cases == whole.cases
+    with pytest.raises(InputError, match="belongs to another run"):
+        run_suite(suite, Options(resume=book, seed=99))
+
+
+def test_suites_are_files(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(
+        '{"name": "mine", "cases": 8, "scenarios": {"equi": {"op": "join", "left": {"op": "stream", "columns":'
+        ' {"k": "string"}}, "right": "stream", "on": "1 = 1", "select": {"a": "l.k"},'
+        ' "over": {"disorder": {"one_of": ["slightly", "highly"]}}}}}'
+    )
+    suite = load_suite(str(path))
+    assert (suite.name, suite.cases) == ("mine", 8)
+    assert run_suite(suite).verdict == "holds"
+    code = tmp_path / "mine.suite.py"
+    code.write_text(
+        "from streamproof.workbench import intent as I\nfrom streamproof.workbench.suite import Suite\n"
+        'SUITE = Suite("code", (I.stream().distinct().called("d"),), cases=4)\n'
+    )
+    assert load_suite(str(code)).name == "code"
+    with pytest.raises(InputError, match='there is no suite "smoek"'):
+        load_suite("smoek")
+
+
+def test_words_have_an_order() -> None:
+    assert worst(["holds", "fails", "undecided"]) == "fails"
+    assert worst([]) == "holds"
