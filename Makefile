@@ -10,7 +10,7 @@ COUNT  ?= 2000
 ENGINE ?= duckdb
 
 .DEFAULT_GOAL := help
-.PHONY: help demo warm-up test check test-all fuzz bench bench-peers docs lock clean
+.PHONY: help demo warm-up test check test-all fuzz bench bench-peers bench-disorder bench-out-of-order docs lock clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -61,6 +61,12 @@ bench: $(READY) ## benchmarks, as ratios against named peers
 
 bench-peers: $(READY) .venv-peers/.ready ## set up the streaming peers, then the engine benchmark against all of them
 	@$(BIN)/python benchmarks/bench_engine.py --full
+
+bench-disorder: $(READY) ## making and measuring disorder beside Spark's own sort, 1 and 10 million rows; lag of a replay
+	@$(BIN)/python benchmarks/bench_disorder.py --save
+
+bench-out-of-order: $(READY) ## the out-of-order benchmark: engines by factor and delay (Flink if bench-peers set it up)
+	@$(BIN)/python benchmarks/disorder/out_of_order.py --save
 
 docs: $(READY) ## build the documentation into site/, without network
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

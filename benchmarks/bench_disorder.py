@@ -14,6 +14,7 @@ import datetime
 import json
 import os
 import shutil
+import socket
 import tempfile
 import threading
 import time
@@ -30,6 +31,8 @@ from engine.arena import cpu_of
 from streamproof.disorder.analysis import analyze_file
 from streamproof.disorder.config import configuration_of
 from streamproof.disorder.generate import generate_disorder
+from streamproof.disorder.replaying import Recording, Replay
+from streamproof.disorder.targets import Tcp
 from streamproof.engines.spark.session import session
 
 CHUNK = 1_000_000
@@ -121,6 +124,19 @@ def analyzed(path: Path, out: Path) -> None:
     analyze_file(path, "pickup", unit="ms", on="spark", work=out)
 
 
+def replayed(folder: Path, seconds: int = 10, rate: int = 10_000) -> dict[str, float | None]:
+    """How late rows are delivered over a socket, at so many events per second."""
+    path = folder / "replay.csv"
+    rows = "".join(f"{n * 1000 // rate},{n}\n" for n in range(seconds * rate))
+    path.write_text("ingestion_time,n\n" + rows)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        reader = threading.Thread(target=lambda: server.accept()[0].makefile("rb").read(), daemon=True)
+        reader.start()
+        played = Replay(Recording(path, unit="ms"), Tcp("127.0.0.1", server.getsockname()[1])).run()
+        reader.join(10)
+    return {"per_second": rate, "p50_ms": played.lag(0.5), "p99_ms": played.lag(0.99), "max_ms": played.lag(1.0)}
+
+
 def race(folder: Path, rows: int, factor: float) -> dict[str, dict[str, float]]:
     path = folder / f"trips-{rows}.csv"
     write_trips(path, rows)
@@ -145,9 +161,12 @@ def main() -> None:
     parser.add_argument("--factor", type=float, default=20)
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
-    results = {}
+    results: dict[str, object] = {}
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_FOLDER")) as text:
         folder = Path(text)
+        replayed(folder, seconds=1)  # loads compiled code
+        results["replay"] = replayed(folder)
+        print("replay over a socket, lag:", results["replay"], flush=True)
         race(folder, 20_000, options.factor)  # starts the session and the workers, loads compiled code
         for rows in options.rows or [1_000_000, 10_000_000]:
             found = race(folder, rows, options.factor)

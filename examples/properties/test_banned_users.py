@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import functions as F  # noqa: N812
 
 from streamproof.properties import (
     PropertyFailed,
@@ -26,7 +26,7 @@ posts = st.fixed_dictionaries({"user": st.sampled_from(["ann", "bob"]), "bad": s
 
 def ban_for_ever(key, frames, state):
     """Remember whether a user was ever bad, in order of time."""
-    import pandas as pd
+    import pandas as pd  # noqa: PLC0415  # where Spark runs it
 
     banned = state.get[0] if state.exists else False
     for frame in frames:

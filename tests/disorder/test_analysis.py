@@ -158,13 +158,13 @@ def test_keys(tmp_path: Path) -> None:
 
 
 def test_what_spark_would_drop(tmp_path: Path) -> None:
-    times = [0, 100, 50, 10, 95, 200, 99, 180]
+    times = [0, 100, 1, 2, 50, 10, 95, 200, 99, 290]
     path = write(tmp_path / "s.csv", times)
     found = analyze_file(path, "t", unit="s", batch_rows=2, delay=10)["spark"]
-    # watermarks of the four batches: none, 90, 90, 190
-    assert (found["batches"], found["dropped"]) == (4, 4)
-    windowed = analyze_file(path, "t", unit="s", batch_rows=2, delay=10, window=100)["spark"]
-    assert (windowed["dropped"], windowed["windows_hit"]) == (1, 1)
+    # what drops late rows in the five batches: nothing, nothing, 90, 90, 90
+    assert (found["batches"], found["dropped"]) == (5, 2)
+    windowed = analyze_file(path, "t", unit="s", batch_rows=2, delay=0, window=100)["spark"]
+    assert (windowed["dropped"], windowed["windows_hit"]) == (4, 1)
     with pytest.raises(InputError, match="at least 1"):
         analyze_file(path, "t", unit="s", batch_rows=0)
 

@@ -130,6 +130,27 @@ def test_a_header_is_found_out(configured, written, tmp_path: Path) -> None:
         assert outcome.manifest["source"]["rows"] == 10
 
 
+def test_columns_by_number_need_no_header(configured, written, tmp_path: Path) -> None:
+    path = written("s.csv", "".join(f"{n},x\n" for n in range(10)))
+    (outcome,) = generate_disorder(configured(path, "0", {"targetOutOfOrderFactor": 0}), out=tmp_path)
+    assert outcome.manifest["source"]["rows"] == 10
+
+
+def test_lengths_of_time_that_do_not_fit(configured, written, tmp_path: Path) -> None:
+    path = written("s.csv", "t,k\n5,a\n6,b\n")
+    for experiment, unit, what in (
+        ({"maxDelay": 10**12}, "ps", "more than 2\\^60 ticks"),
+        ({"outages": [{"from": 0, "to": 2**62}]}, "ms", "is not a time"),
+        ({"outages": [{"from": 5, "to": 1}]}, "ms", "before it starts"),
+        ({"clockSkew": {"a": 10**17}}, "ns", "below 2\\^60"),
+        ({"clockSkew": {"a": 0.5}}, "s", "not a whole number of ticks"),
+    ):
+        with pytest.raises(InputError, match=what):
+            generate_disorder(configured(path, "t", experiment, unit=unit, key="k"), out=tmp_path, overwrite=True)
+    with pytest.raises(InputError, match="there is no time zone 'Mars'"):
+        generate_disorder(configured(path, "t", {}, zone="Mars"), out=tmp_path)
+
+
 def test_packed_files_and_folders_of_files(configured, written, tmp_path: Path) -> None:
     lines = [f"{n},x\n" for n in range(100)]
     plain = written("s.csv", "t,x\n" + "".join(lines))
@@ -285,6 +306,7 @@ def test_zones(configured, written, tmp_path: Path) -> None:
         ("5\n", 3, "ms", "there is no column 3"),
         ("t\n5\n", "t", None, "nothing says how long a tick is"),
         ("t\n2024-05-01T12:00:00.5Z\n", "t", "s", "is finer than 1 s"),
+        ("t\n99999999999999999999\n", "t", "s", "is not a time"),
     ],
 )
 def test_sources_that_cannot_be_read(  # noqa: PLR0917  # fixtures

@@ -15,13 +15,14 @@ from streamproof.events.schema import RESERVED, Schema
 from streamproof.language.eql import as_plan
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
-from streamproof.plan.driving import POLICIES, WAYS, Drift, Driven, During, Pairing, Transition
 from streamproof.plan.driven.query import Query
+from streamproof.plan.driving import POLICIES, WAYS, Drift, Driven, During, Pairing, Transition
 from streamproof.plan.nodes import Plan
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling
 from tests.language.eql.queries import QueryMaker
-from tests.reference.choices import DrawnChoices
 from tests.plan.expressions import ODD_NAMES, TYPES, expressions
+from tests.reference.choices import DrawnChoices
+
 
 @st.composite
 def _queries(draw: Any) -> Query:

@@ -24,7 +24,7 @@ def changed(path: str, value: object) -> str:
     place = data
     for step in way:
         place = place[int(step)] if step.isdigit() else place[step]
-    place[last] = value
+    place[int(last) if last.isdigit() else last] = value
     return json.dumps(data)
 
 
@@ -99,7 +99,7 @@ def test_numbers_are_taken_as_they_are_written() -> None:
 
 def test_arrivals_can_be_traces_points_and_periods() -> None:
     trace = read_config(changed("queries.0.arrival", {"trace": [0, 0, 1, 2.5, 10]})).queries[0].inputs[0].arrival
-    assert trace.buckets == ((Fraction(3), Fraction(1, 2)),)
+    assert trace.buckets == ((Fraction(11, 4), Fraction(1, 2)),)
     period = read_config(changed("queries.0.arrival", {"every_ms": 5, "step": 2})).queries[0].inputs[0].arrival
     assert [period.moment(n) for n in (1, 2, 3)] == [0, 0, 5]
     points = {"points": [[0, 0], [0, 2], [10, 4]], "rate_per_ms": 1}

@@ -2,10 +2,12 @@
 
     python -m tests.quality.mutants                 all of them
     python -m tests.quality.mutants lost early      those whose name contains a word
-    python -m tests.quality.mutants --write         and the list in docs/mutation-score.md
 
+What was found is kept in tests/data/mutation-score.json and written into docs/mutation-score.md.
 Every bug must be found by the suite ``full``, which stops at its first find, and shrunk to at most five events.
 """
+
+# ruff: noqa: E501  # texts of the source stand as they are
 
 from __future__ import annotations
 
@@ -181,6 +183,38 @@ def is_killed(result: dict[str, Any]) -> bool:
     return bool(result["found"]) and result["found"][0]["events"] <= MOST_EVENTS
 
 
+PAGE: Final = """# Mutation score
+
+How good are the suites at finding bugs? Bugs are planted on purpose, each as one small change of the source text in a copy of it:
+a `<` for a `<=`, a lost retraction, an early CTI, state that is not restored. Then `full` runs against the copy and stops at its
+first find. A bug counts as caught if it was found **and** the case was shrunk to at most {most} events.
+
+**{killed} of {count}** planted bugs are caught.
+
+| bug | where | engine | found as | cases needed | events left |
+| --- | --- | --- | --- | --- | --- |
+{rows}
+
+The list is `tests/quality/mutants.py`; `python -m tests.quality.mutants` hunts for all of them again and writes this page, `make test-all`
+does so as a test. The bugs stand in kernels, windows, SQL rules, snapshots and the stage that hosts kernels on Spark (`spark-buckets`
+runs that stage in one process). Those that are not caught, if any, are listed with a dash: they show where a suite is still blind.
+"""
+
+
+def write_page(known: dict[str, Any]) -> None:
+    """The page of the documentation."""
+    rows = []
+    for mutant in MUTANTS:
+        result = known.get(mutant.name, {"found": [], "cases": 0})
+        found = result["found"][0] if result["found"] else None
+        sort = "–" if found is None else found["kind"] + (f" ({found['law']})" if found["law"] else "")
+        events = "–" if found is None else found["events"]
+        rows.append(f"| {mutant.name} | `{mutant.file}` | {mutant.engine} | {sort} | {result['cases']} | {events} |")
+    killed = sum(is_killed(known[mutant.name]) for mutant in MUTANTS if mutant.name in known)
+    text = PAGE.format(most=MOST_EVENTS, killed=killed, count=len(MUTANTS), rows="\n".join(rows))
+    (ROOT / "docs" / "mutation-score.md").write_text(text, encoding="utf-8")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Hunt for the bugs, and keep what was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.quality.mutants")
@@ -196,6 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         names = [m.name for m in MUTANTS]
         kept = {name: known[name] for name in names if name in known}
         RESULTS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_page(kept)
     return 0 if all(is_killed(known[m.name]) for m in chosen) else 1
 
 

@@ -117,8 +117,11 @@ MADE: list[tuple[Stream, nodes.Plan]] = [
         driving.Driven(
             (("S", PLAIN), ("R", OTHER)),
             eqm.Query(
-                (eqm.Item("n", Aggregate("count")),), "S", eqm.Meanwhile(eqm.Lasting(eqm.Arrive("R"), 5)),
-                where=parse("v > 1"), group=("k",),
+                (eqm.Item("n", Aggregate("count")),),
+                "S",
+                eqm.Meanwhile(eqm.Lasting(eqm.Arrive("R"), 5)),
+                where=parse("v > 1"),
+                group=("k",),
             ),
         ),
     ),

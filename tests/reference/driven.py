@@ -95,8 +95,10 @@ def paired(node: Pairing, begins: Sequence[Row], ends: Sequence[Row]) -> list[Ro
     return result
 
 
-def driven(plan: Typed, node: During, left: Sequence[Row], right: Sequence[Row], args: dict[str, Value],
-           bounds: Bounds) -> list[Row]:  # fmt: skip
+def driven(
+    plan: Typed, node: During, sides: tuple[Sequence[Row], Sequence[Row]], args: dict[str, Value], bounds: Bounds
+) -> list[Row]:
+    left, right = sides
     result: list[Row] = []
     data = _by_key(_points(right), node.key)
     for event in left:
@@ -104,9 +106,9 @@ def driven(plan: Typed, node: During, left: Sequence[Row], right: Sequence[Row],
         for t, group in _triggers(node, event, seen, bounds):
             members = [row for row in seen if _sees(node, event, t, row[0])]
             for chosen in _groups(node, members, group):
-                result.append(_row(plan, node, event, t, chosen, args))
+                result.append(_row(plan, event, t, chosen, args))
             if not members and node.empty:
-                result.append(_row(plan, node, event, t, [], args))
+                result.append(_row(plan, event, t, [], args))
     return result
 
 
@@ -146,7 +148,9 @@ def _groups(node: During, members: Sequence[Row], wanted: Any) -> list[list[Row]
     return [rows[-1:] for rows in chosen] if node.latest else chosen
 
 
-def _row(plan: Typed, node: During, event: Row, t: int, members: Sequence[Row], args: dict[str, Value]) -> Row:
+def _row(plan: Typed, event: Row, t: int, members: Sequence[Row], args: dict[str, Value]) -> Row:
+    node = plan.node
+    assert isinstance(node, During)
     payload = {name: members[0][2][name] for name in node.group} | event[2]
     if node.begin is not None:
         payload[node.begin] = event[0]

@@ -127,7 +127,9 @@ class World:
 
     def _changes(self, event: eql.Changes, by: tuple[str, ...]) -> list[Instant]:
         rows = self.tuples(event.stream)
-        known = [row for row in rows if row[1][event.column] is not None and row[1][event.column] == row[1][event.column]]  # noqa: E501, PLR0124
+        known = [
+            row for row in rows if row[1][event.column] is not None and row[1][event.column] == row[1][event.column]
+        ]
         fired = []
         reference: dict[Any, Any] = {}
         for row in known:
@@ -162,7 +164,9 @@ class World:
         return False
 
     def _lasting(self, event: eql.Lasting) -> list[Span]:
-        begins = [(t, {name: p[name] for name in event.by if name in p}) for t, p in self.instants(event.begin, event.by)]
+        begins = [
+            (t, {name: p[name] for name in event.by if name in p}) for t, p in self.instants(event.begin, event.by)
+        ]
         limit = 2 * FOREVER if event.max is None else self.ticks(event.max)
         if isinstance(event.end, int | str):
             length = min(limit, self.ticks(event.end))

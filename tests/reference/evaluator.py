@@ -236,7 +236,7 @@ def _udo(context: Context, node: nodes.Udo, rows: list[Row]) -> list[Row]:
 def _during(context: Context, node: During, left: list[Row], right: list[Row]) -> list[Row]:
     scope = Scope.one(context.plan.inputs[1].schema, registry=context.registry)
     args = {name: _over(meaning(agg.arg, scope)) for name, agg in node.aggs if agg.arg is not None}
-    return driven.driven(context.plan, node, left, right, args, context.bounds)
+    return driven.driven(context.plan, node, (left, right), args, context.bounds)
 
 
 def _over(value: Callable[[Read], Any]) -> Callable[[Row], Any]:

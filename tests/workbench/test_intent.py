@@ -76,8 +76,8 @@ def test_a_stream_with_a_pattern_of_ones_own() -> None:
     def stairs() -> list[tuple[int, int]]:
         return [(n * 3, n * 3 + 4) for n in range(50)]
 
-    case = I.operator(I.stream()).over(I.events(pattern=stairs, speculation="none", disorder="in_order",
-                                                shape="interval", duplicates="none", start="zero")).called("stairs").concrete(1)[0]  # fmt: skip
+    data = I.events(pattern=stairs, speculation="none", disorder="in_order", shape="interval", duplicates="none")
+    case = I.operator(I.stream()).over(data).called("stairs").concrete(1)[0]
     assert [(row[0], row[1]) for row in case.streams["S"].rows] == stairs()[: len(case.streams["S"].rows)]
 
 

@@ -144,11 +144,14 @@ def _found_out() -> None:
     from streamproof.workbench.suite import Suite  # noqa: PLC0415
 
     left, right = I.stream(), I.stream()
-    joins = I.operator(left, right, among=("join", "left_outer", "followed_by", "lasj", "clip")).called("joins")
-    groups = left.group_apply(I.operator).called("groups")
+    plain = I.events(speculative=False)
+    joins = (
+        I.operator(left, right, among=("join", "left_outer", "followed_by", "lasj", "clip")).over(plain).called("joins")
+    )
+    groups = left.group_apply(I.operator).over(plain).called("groups")
     suite = Suite("demo", (joins, groups), cases=240, about="joins and groups, with a bug planted into the joins")
     with planted_bug():
-        result = run_suite(suite, Options(most=1))
+        result = run_suite(suite, Options(most=1, shrink_seconds=20.0))
         save_found(result, Path("streamproof-repros"))
     show_result(result)
     write_report([result], REPORT)

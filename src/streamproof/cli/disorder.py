@@ -35,8 +35,8 @@ def disorder(
     look_here()
     if on not in ("auto", "spark", "here"):
         raise InputError(f"--on cannot be {on}", at="--on", fix="auto, spark or here")
-    out.mkdir(parents=True, exist_ok=True)
     configuration = read_configuration(config)
+    out.mkdir(parents=True, exist_ok=True)
     with progress("disordering"):
         made = generate_disorder(
             configuration, out=out, overwrite=overwrite, on=on, partitions=partitions, work=work or out

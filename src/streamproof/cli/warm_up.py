@@ -32,12 +32,13 @@ _BOTH = {"select": {"k": "l.k", "v": "r.v"}}
 def warm_up(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
 ) -> None:
-    """Compile everything that the local engine runs. Once per installation; later runs start at once."""
+    """Compile what the local engine and the tools for disorder run. Once per installation; later runs start at once."""
     started = perf_counter()
     with progress("warming up") as advance:
         for number, document in enumerate(_plans(), start=1):
             _run(document)
             advance(number)
+        importlib.import_module("streamproof.disorder.warming").warm_up()
     if not quiet:
         note(f"ready after {perf_counter() - started:.0f} s")
 

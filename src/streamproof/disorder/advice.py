@@ -30,7 +30,7 @@ def advice_for(figures: Mapping[str, Any]) -> list[str]:
     delays = figures["delay_for_loss"]
     some = delays["0.1%"]
     found.append(
-        f"To lose at most 0.1 % of the events, wait {shown(some, unit)}: {_line(figures, some)} "
+        f"To lose at most 0.1 % of the events, wait {shown(some, unit)}: {_line(figures, some)}. "
         f"A job that keeps rows for that long holds about {figures['rows_held']['0.1%']:,}."
     )
     found.append(

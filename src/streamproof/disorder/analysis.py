@@ -174,20 +174,26 @@ def analyze_stream(
         "zone_assumed": stream.naive,
     }
     if stream.shelf.has("arrival/0"):
-        delays = _runs(stream, "delays", len(found))
-        figures["delay"] = _spread(delays)
+        figures["delay"] = _spread(_runs(stream, "delays", len(found)))
     figures["rows_held"] = rows_held(times, figures["delay_for_loss"])
     figures["without_culprits"] = _without(stream, runner, holders, late)
-    if stream.keyed:
-        figures["keys"] = _keys(stream, runner)
     if more:
-        figures["order"] = order_measures([stream.shelf.get(f"t/{piece}") for piece in range(len(found))])
-    batch, delay, window = simulation
-    if batch is not None:
-        wanted = figures["delay_for_loss"]["0.1%"] if delay is None else delay
-        figures["spark"] = simulate(stream.shelf, runner, stream.rows, batch, wanted, window, stream.unit)
+        figures["order"] = order_measures(_runs(stream, "t", len(found)))
+    figures |= _on_request(stream, runner, simulation, figures["delay_for_loss"]["0.1%"])
     figures["advice"] = advice_for(figures)
     return Analysis(figures)
+
+
+def _on_request(
+    stream: Stream, runner: Runner, simulation: tuple[int | None, int | None, int | None], usual: int
+) -> dict[str, Any]:
+    """Figures by key, and what Spark would drop at a delay, by default the usual one."""
+    figures: dict[str, Any] = {"keys": _keys(stream, runner)} if stream.keyed else {}
+    batch, delay, window = simulation
+    if batch is not None:
+        wanted = usual if delay is None else delay
+        figures["spark"] = simulate(stream.shelf, runner, stream.rows, batch, wanted, window, stream.unit)
+    return figures
 
 
 def _spread(runs: Sequence[Any]) -> dict[str, Any]:

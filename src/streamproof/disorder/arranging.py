@@ -13,6 +13,7 @@ import numpy as np
 from streamproof.disorder.config import Experiment, Outage, skew_ticks
 from streamproof.disorder.hashing import draws, hash_slices
 from streamproof.disorder.ranks import cut_at_ranks
+from streamproof.disorder.rows import LIMIT
 from streamproof.disorder.runner import Runner
 from streamproof.disorder.scanning import GOOD, times_of
 from streamproof.disorder.shelf import Shelf
@@ -77,7 +78,7 @@ def moment(value: int | str, unit: TimeUnit, at: str) -> int:
     data = np.frombuffer(str(value).encode() + b" ", np.uint8)
     status = np.zeros(1, np.uint8)
     ticks, _ = times_of(data, status, np.zeros(1, np.int64), np.array([len(data) - 1]), TICKS[unit])
-    if status[0] != GOOD:
+    if status[0] != GOOD or abs(int(ticks[0])) > LIMIT:
         raise InputError(
             f"{value!r} is not a time", at=at, fix=f"a whole number of {unit}, or an instant like 2024-05-01T12:00:00Z"
         )

@@ -23,6 +23,7 @@ from streamproof.errors import InputError, did_you_mean
 FORMATS: Final = ("csv", "jsonl", "parquet")
 SEPARATORS: Final = {"\\t": "\t", "tab": "\t"}
 LAST_SEED: Final = 2**63 - 1
+LONGEST_DELAY: Final = 2**60  # ticks: times reach to 2^61, and their sums must fit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +70,12 @@ class Experiment:
     def delays(self, unit: TimeUnit, at: str = "") -> tuple[int, int]:
         """The shortest and the longest delay in whole ticks."""
         low, high = ticks_within(self.min_delay, self.max_delay, unit)
+        if high > LONGEST_DELAY:
+            raise InputError(
+                f"maxDelay {self.max_delay} ms is more than 2^60 ticks of 1 {unit}",
+                at=at,
+                fix="use a coarser sourceTimeUnit",
+            )
         if low > high:
             raise InputError(
                 f"between minDelay {self.min_delay} ms and maxDelay {self.max_delay} ms lies no whole tick of 1 {unit}",
@@ -296,8 +303,10 @@ def _skews(keys: _Keys) -> Mapping[str, Fraction] | Fraction | None:
 def skew_ticks(milliseconds: Fraction, unit: TimeUnit, at: str) -> int:
     """A clock's error in whole ticks."""
     ticks = milliseconds * TICKS[unit] / 1000
-    if ticks.denominator != 1:
+    if ticks.denominator != 1 or abs(ticks) > LONGEST_DELAY:
         raise InputError(
-            f"a skew of {milliseconds} ms is not a whole number of ticks of 1 {unit}", at=at, fix="use a finer unit"
+            f"a skew of {milliseconds} ms is not a whole number of ticks of 1 {unit} below 2^60",
+            at=at,
+            fix="use another sourceTimeUnit",
         )
     return int(ticks)

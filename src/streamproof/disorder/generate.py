@@ -19,20 +19,14 @@ from streamproof.disorder.config import Configuration, Experiment
 from streamproof.disorder.figures import lateness_figures
 from streamproof.disorder.ingestion import Choice, Mode, repair_piece
 from streamproof.disorder.loading import Loaded, load
+from streamproof.disorder.output import Output, renamed_columns
 from streamproof.disorder.ranks import at_ranks, cut_at_ranks
 from streamproof.disorder.records import LOWEST, Records, guard_piece, split_piece, stitched_tops
 from streamproof.disorder.runner import Runner, chosen_runner, workplace
 from streamproof.disorder.shelf import Shelf, SubShelf
+from streamproof.disorder.tables import join_tables, merge_tables
 from streamproof.disorder.units import TICKS, TimeUnit
-from streamproof.disorder.writing import (
-    Output,
-    count_late,
-    join_tables,
-    make_run,
-    merge_raw,
-    merge_tables,
-    renamed_columns,
-)
+from streamproof.disorder.writing import count_late, make_run, merge_raw
 from streamproof.errors import InputError
 from streamproof.events.files.writer import replacing
 

@@ -3,7 +3,7 @@
 The last step hashes one int64 with a fixed seed, and that is a bijection: no two rows ever draw the same number.
 
 >>> [hex(draw) for draw in draws(7, "select", np.array([0, 1]))]
-[]
+['0xbbfb108ffc1c2b04', '0x349a75a1916bc8b5']
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
@@ -68,6 +69,7 @@ class Layout:
 
 def plan_layout(source: SourceConfig, *, arrival: int | str | None = None, work: Path) -> Layout:
     """Look at the beginning of a source; packed files are unpacked into ``work`` first."""
+    _check_zone(source.zone)
     files = list(_files(source.file))
     kind = _format(source, files)
     unpacked = tuple(_unpacked(path, work, number) for number, path in enumerate(files))
@@ -78,6 +80,15 @@ def plan_layout(source: SourceConfig, *, arrival: int | str | None = None, work:
         names = tuple(str(name) for name in (source.time_index, arrival, source.key) if name is not None)
         return _made(source, unpacked, arrival, kind, names, b"", unit=_text_unit(source, None, None))
     return _csv_layout(source, unpacked, arrival, head)
+
+
+def _check_zone(zone: str | None) -> None:
+    try:
+        ZoneInfo(zone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InputError(
+            f"there is no time zone {zone!r}", at="zone", fix='write e.g. "UTC", "Europe/Vienna"'
+        ) from None
 
 
 def _files(path: Path) -> Iterator[Path]:
@@ -144,6 +155,7 @@ def _csv_layout(source: SourceConfig, files: tuple[Path, ...], arrival: int | st
     lines = head.split(b"\n")
     first = lines[0]
     columns = _cells(first, source)
+    source, arrival = _numbered(source, arrival, columns)
     named = any(isinstance(name, str) for name in (source.time_index, arrival, source.key))
     has_header = source.header
     if has_header is None:
@@ -166,6 +178,21 @@ def _csv_layout(source: SourceConfig, files: tuple[Path, ...], arrival: int | st
     )
 
 
+def _numbered(
+    source: SourceConfig, arrival: int | str | None, columns: Sequence[str]
+) -> tuple[SourceConfig, int | str | None]:
+    """Columns that are given as digits are numbers, unless there is a header for sure and one has that name."""
+
+    def number(column: int | str | None) -> int | str | None:
+        named = source.header is True and column in columns
+        digits = isinstance(column, str) and column.isdigit() and not named
+        return int(column) if digits and column is not None else column
+
+    time = number(source.time_index)
+    assert time is not None
+    return replace(source, time_index=time, key=number(source.key)), number(arrival)
+
+
 def _cells(line: bytes, source: SourceConfig) -> list[str]:
     text = line.rstrip(b"\r\n").decode("utf-8", errors="replace")
     if not source.quote:
@@ -177,7 +204,7 @@ def _looks_like_header(source: SourceConfig, lines: Sequence[bytes]) -> bool:
     """Whether the first line has no time where a later one has one."""
     if not isinstance(source.time_index, int):
         return True
-    first, *others = ([*_cells(line, source)] for line in lines[:20] if line.strip())
+    first, *others = ([*_cells(line, source)] for line in (lines[0], *lines[1:20]))
     return not _is_time(first, source.time_index) and any(_is_time(cells, source.time_index) for cells in others)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 
 from streamproof.disorder.config import SourceConfig
-from streamproof.disorder.hashing import Bytes
+from streamproof.disorder.hashing import Bytes, Floats
 from streamproof.disorder.layout import Layout, Piece, pieces_of, plan_layout
 from streamproof.disorder.rows import read_bytes
 from streamproof.disorder.scanning import GOOD, fields_of, members_of, row_ends, times_of
@@ -29,6 +29,8 @@ BLOCK: Final = 4 << 20
 REST: Final = 0.002  # seconds: the shortest sleep, so that rows go out in small groups
 SAVED_EVERY: Final = 1.0
 STATE_VERSION: Final = 1
+LAG_BIN: Final = 0.0001  # seconds
+LAG_BINS: Final = 100_000
 
 
 class Rows(NamedTuple):
@@ -152,8 +154,7 @@ class Played:
     offset: int = 0  # of the first byte that was not delivered
     finished: bool = False
     last_lag: float = 0.0  # ms
-    lags: Ints = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)  # µs that groups came late, by group
-    sizes: Ints = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
+    lags: Ints = field(default_factory=lambda: np.zeros(LAG_BINS, np.int64), repr=False)  # rows by how late they came
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -164,11 +165,17 @@ class Played:
 
     def lag(self, share: float) -> float | None:
         """How late rows were delivered, in ms: at most this for the given share of them."""
-        if not len(self.lags):
+        total = int(self.lags.sum())
+        if not total:
             return None
-        order = np.argsort(self.lags)
-        reached = np.searchsorted(np.cumsum(self.sizes[order]), share * self.sizes.sum())
-        return round(float(self.lags[order][min(reached, len(order) - 1)]) / 1000, 3)
+        reached = int(np.searchsorted(np.cumsum(self.lags), share * total))
+        return round((reached + 1) * LAG_BIN * 1000, 3)
+
+    def count_lags(self, lags: Floats) -> None:
+        """Count rows by how many seconds late they were delivered."""
+        self.last_lag = float(lags[-1]) * 1000
+        bins = np.clip(lags / LAG_BIN, 0, LAG_BINS - 1).astype(np.int64)
+        np.add.at(self.lags, bins, 1)
 
 
 class Replay:
@@ -189,8 +196,6 @@ class Replay:
         self._every, self._rows_per_file, self._limit = every, rows_per_file, limit
         self._state_path, self._progress = state, progress
         self.played = Played()
-        self._lags: list[int] = []
-        self._sizes: list[int] = []
         self._saved = 0.0
         self._closed = (0, 0)  # offset and rows at the end of the last interval that was delivered
 
@@ -217,7 +222,6 @@ class Replay:
                 self._close_interval(first or 0)
         finally:
             self.played.seconds = time.monotonic() - began
-            self.played.lags, self.played.sizes = np.array(self._lags, np.int64), np.array(self._sizes, np.int64)
             self._save_state(first)
             self._target.close()
         return self.played
@@ -256,10 +260,7 @@ class Replay:
             last = self._interval(rows, at, last, first)
         self._target.send(rows, at, last)
         if self._speed is not None:
-            now = time.monotonic()
-            self._lags.append(int((now - float(dues[at])) * 1e6))
-            self.played.last_lag = self._lags[-1] / 1000
-            self._sizes.append(last - at)
+            self.played.count_lags(time.monotonic() - dues[at:last])
         self.played.rows += last - at
         self.played.offset = rows.offset + int(rows.ends[last - 1])
         self._report()

@@ -1,13 +1,14 @@
 """What Spark's own watermark would drop: it moves between micro-batches, so that batch sizes decide who is late.
 
-While a micro-batch runs, the watermark is the latest time of the batches before it minus the delay, and never falls. A
-row is dropped if its window, or without windows its own time, ended at the watermark or before it.
+After a micro-batch the watermark is the latest time so far minus the delay. A batch seals windows with the watermark
+that the batch before it left, but it drops late rows with the one before that (Spark 3.4 and later): a row is dropped
+if its window, or without windows its own time, ended at that watermark or before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from streamproof.disorder.runner import Runner
 from streamproof.disorder.shelf import Shelf
 from streamproof.disorder.units import TimeUnit
 from streamproof.errors import InputError
+
+BEHIND: Final = 2
+"""How many micro-batches the watermark that drops late rows lags behind."""
 
 
 def simulate(  # noqa: PLR0917
@@ -34,7 +38,7 @@ def simulate(  # noqa: PLR0917
     highs = np.full(-(-sum(rows) // batch), LOWEST, np.int64)
     for first, found in parts:
         highs[first : first + len(found)] = np.maximum(highs[first : first + len(found)], found)
-    before = np.concatenate([[LOWEST], np.maximum.accumulate(highs)[:-1]])
+    before = np.concatenate([np.full(BEHIND, LOWEST), np.maximum.accumulate(highs)])[: len(highs)]
     marks = np.where(before == LOWEST, LOWEST, before - delay)
     calls = [(shelf, piece, first, batch, marks, window or 0) for piece, first in enumerate(starts)]
     results = runner.each(dropped_in, calls)

@@ -17,9 +17,9 @@ from streamproof.errors import PlanError, StreamproofError, did_you_mean
 from streamproof.events.schema import Schema
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
+from streamproof.plan.driving import NODES
 from streamproof.plan.durations import read_duration, read_span, write_duration, write_span
 from streamproof.plan.expr import Expr, Value
-from streamproof.plan.driving import NODES
 from streamproof.plan.nodes import Node, Plan
 from streamproof.plan.parse import parse_or_literal
 from streamproof.plan.text import to_text

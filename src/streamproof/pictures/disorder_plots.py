@@ -18,7 +18,7 @@ HEIGHT: Final = 240
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 12, 44
 INNER_WIDTH: Final = WIDTH - LEFT - RIGHT
 INNER_HEIGHT: Final = HEIGHT - TOP - BOTTOM
-MOST_LABELS: Final = 9
+MOST_LABELS: Final = 7
 
 
 class Bar(NamedTuple):

@@ -20,8 +20,8 @@ from streamproof.errors import PlanError, StreamproofError, did_you_mean
 from streamproof.events.schema import BOOL, INT64, Schema, Type, check_names
 from streamproof.events.time import Span, duration
 from streamproof.plan import nodes
-from streamproof.plan.driven import typed as driven_rules
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
+from streamproof.plan.driven import typed as driven_rules
 from streamproof.plan.driven.lower import lowered
 from streamproof.plan.driven.places import at_place, word_offset
 from streamproof.plan.driving import Drift, Driven, During, Pairing, Transition

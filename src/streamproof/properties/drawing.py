@@ -76,9 +76,13 @@ def _as_given(rows: list[Any], time: str, layout: Layout, columns: pa.Schema | N
     records = [as_record(row) for row in rows]
     if columns is not None and time not in columns.names:
         columns = columns.append(pa.field(time, pa.timestamp("us", tz="UTC")))
-    table = pa.Table.from_pylist(records, schema=columns) if records or columns is not None else None
-    if table is None:
+    if not records and columns is None:
         raise InputError("the stream has no rows, so its columns are unknown", fix="give windows(…, schema=…)")
+    try:
+        table = pa.Table.from_pylist(records, schema=columns)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        fix = "draw values of one type per column, and whole numbers of 64 bits"
+        raise InputError(f"the rows do not make a table: {error}", fix=fix) from None
     return recorded(table, time=time, size=layout.size, start=layout.start)
 
 

@@ -27,8 +27,9 @@ _known: WeakValueDictionary[tuple[object, ...], Formula] = WeakValueDictionary()
 class Formula:
     """A formula. Write it with the words of `streamproof.properties.words`, never with these classes."""
 
-    __slots__ = ("__weakref__", "operands")
+    __slots__ = ("__weakref__", "operands", "opposite")
     operands: tuple[Any, ...]
+    opposite: Formula | None  # its negation, once somebody asked for it
 
     def __and__(self, other: object) -> Formula:
         return both([self, formula(other)])
@@ -188,7 +189,7 @@ def make(kind: type[F], *operands: object) -> F:
         found, key = None, ()
     if found is None:
         found = kind()
-        found.operands = operands
+        found.operands, found.opposite = operands, None
         if key:
             _known[key] = found
     return found  # type: ignore[return-value]  # the key names the kind
@@ -197,7 +198,7 @@ def make(kind: type[F], *operands: object) -> F:
 TRUE = make(Constant, Verdict.HOLDS)
 FALSE = make(Constant, Verdict.FAILS)
 UNKNOWN = make(Constant, Verdict.UNDECIDED)
-_OPPOSITE: dict[Formula, Constant] = {TRUE: FALSE, FALSE: TRUE, UNKNOWN: UNKNOWN}
+TRUE.opposite, FALSE.opposite, UNKNOWN.opposite = FALSE, TRUE, UNKNOWN
 _CONSTANTS = {Verdict.HOLDS: TRUE, Verdict.FAILS: FALSE, Verdict.UNDECIDED: UNKNOWN}
 
 
@@ -234,17 +235,19 @@ def formula(value: object) -> Formula:
 
 def negation(f: Formula) -> Formula:
     """The opposite of a formula, with ``~`` at predicates only. Iterative: formulas may be deep."""
-    done: dict[Formula, Formula] = dict(_OPPOSITE)
     stack = [f]
     while stack:
         current = stack[-1]
-        missing = [part for part in _turned(current) if part not in done]
+        missing = [] if current.opposite is not None else [p for p in _turned(current) if p.opposite is None]
         if missing:
             stack.extend(missing)
             continue
-        done.setdefault(current, _negated(current, done))
         stack.pop()
-    return done[f]
+        if current.opposite is None:
+            current.opposite = _negated(current)
+            current.opposite.opposite = current
+    assert f.opposite is not None
+    return f.opposite
 
 
 def _turned(f: Formula) -> tuple[Formula, ...]:
@@ -256,7 +259,16 @@ def _turned(f: Formula) -> tuple[Formula, ...]:
     return tuple(part for part in f.operands if isinstance(part, Formula))
 
 
-def _negated(f: Formula, done: dict[Formula, Formula]) -> Formula:
+class _Opposites:
+    """The opposites of formulas that have theirs."""
+
+    def __getitem__(self, part: Formula) -> Formula:
+        assert part.opposite is not None
+        return part.opposite
+
+
+def _negated(f: Formula) -> Formula:
+    done = _Opposites()
     match f:
         case Not(operands=(inner,)):
             return inner  # type: ignore[no-any-return]  # operands are as the class says

@@ -11,7 +11,7 @@ no: 1 of 3 breaks it: -3
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -30,22 +30,10 @@ class Match:
         return self.holds
 
     def __and__(self, other: object) -> object:
-        if isinstance(other, Match):
-            return self if not self.holds else other
-        return (
-            other if self.holds and isinstance(other, bool) else NotImplemented if not isinstance(other, bool) else self
-        )
+        return NotImplemented if not isinstance(other, Match | bool) else other if self.holds else self
 
     def __or__(self, other: object) -> object:
-        if isinstance(other, Match):
-            return self if self.holds else other
-        return (
-            other
-            if not self.holds and isinstance(other, bool)
-            else NotImplemented
-            if not isinstance(other, bool)
-            else self
-        )
+        return NotImplemented if not isinstance(other, Match | bool) else self if self.holds else other
 
     def __invert__(self) -> Match:
         return Match(not self.holds, self.why)
@@ -89,15 +77,12 @@ def minus(left: Iterable[T], right: Iterable[Any], *, multiset: bool = False) ->
     left, right = list(left), list(right)
     if multiset:
         return list((_counted(left) - _counted(right)).elements())
-    known = _known(right)
-    return [value for value in left if value not in known]
-
-
-def _known(values: list[Any]) -> set[Hashable] | list[Any]:
     try:
-        return set(values)
+        known: Container[Any] = set(right)
+        hash(tuple(left))
     except TypeError:  # rows with lists or dictionaries inside
-        return values
+        known = right
+    return [value for value in left if value not in known]
 
 
 def _counted(values: list[Any]) -> Counter[Any]:

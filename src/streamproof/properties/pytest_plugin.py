@@ -107,6 +107,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 def _travel_by_value(module: Any) -> None:
     """Functions of a test module go to Spark's workers as they are, because workers cannot import it."""
+    if "pyspark" not in sys.modules:
+        return  # nobody uses Spark
     from pyspark import cloudpickle  # noqa: PLC0415
 
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # a vendored library

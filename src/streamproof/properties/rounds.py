@@ -121,6 +121,7 @@ class Rounds:
         self.groups: dict[Hashable, Group] = {}
         self.requests: dict[Hashable, Request] = {}
         self.collecting = False
+        self.nothing_to_collect = False  # a body went through without asking for a run
         self.calls = 0  # of run_stream in the current body
         self.misses = 0
         self.recollected = 0
@@ -369,9 +370,12 @@ def _collect(test: Any, inner: Callable[..., Any], arguments: dict[str, Any], ro
 
     @wraps(inner)
     def body(*args: Any, **kwargs: Any) -> None:
+        if rounds.nothing_to_collect:
+            return
         rounds.calls = 0
         try:
             inner(*args, **kwargs)
+            rounds.nothing_to_collect = rounds.calls == 0  # a subject that does not run on Spark
         except Collected:
             return
         except HypothesisException:

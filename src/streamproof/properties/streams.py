@@ -274,13 +274,19 @@ def _inferred(windows: Sequence[Sequence[Timed]], time: str) -> pa.Schema:
             "the stream has no rows, so its columns are unknown",
             fix='give windows(…, schema={"zone": "int64", …}), or an element strategy that says its columns',
         )
-    tables = [
-        pa.table({n: pa.array([r.get(n) for r in part.records()]) for n in part.records()[0] if n != time})
-        if isinstance(part, Explicit)
-        else part.table.slice(0, 1)
-        for part in parts
-    ]
-    return pa.unify_schemas([table.schema for table in tables], promote_options="permissive")
+    return pa.unify_schemas([_columns_of(part, time) for part in parts], promote_options="permissive")
+
+
+def _columns_of(part: Part, time: str) -> pa.Schema:
+    if not isinstance(part, Explicit):
+        return part.table.schema
+    records = part.records()
+    names = [name for name in records[0] if name != time]
+    try:
+        return pa.table({name: pa.array([record.get(name) for record in records]) for name in names}).schema
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        fix = "draw values of one type per column, and whole numbers of 64 bits"
+        raise InputError(f"the rows do not make a table: {error}", fix=fix) from None
 
 
 def _span_text(micros: int) -> str:

@@ -195,20 +195,22 @@ def _text(query: Query, found: Violation, remedies: dict[str, object]) -> str:
         f"{blocking} exceeds the supply by {shown_ms(found.excess)}"
     )
     helpful = [text for text in map(_helpful, remedies.items()) if text]
-    return f"{reason}; {', or '.join(helpful)}" if helpful else f"{reason}; nothing simple would help"
+    if not helpful:
+        return f"{reason}; nothing simple would help"
+    return f"{reason}; {helpful[0]} would be admitted" + "".join(f", or {other} would" for other in helpful[1:])
 
 
 def _helpful(remedy: tuple[str, object]) -> str:
     name, value = remedy
     amount = Fraction(str(value)) if isinstance(value, int | float) else Fraction(0)
     texts = {
-        "max_latency_ms": f"{shown_ms(amount)} would be admitted",
-        "latency_ms": f"a latency of {shown_ms(amount)} in its service curve would be admitted",
-        "burst": f"a burst of {shown(amount)} would",
-        "rate_per_ms": f"a rate of {shown(amount)} per ms would",
-        "quantum_ms": f"window tasks cut at {shown_ms(amount)} (p-qed) would",
-        "ops_per_ms": f"a capacity of {shown(amount)} operations per ms would",
-        "test": f"the {value} test would admit it",
+        "max_latency_ms": shown_ms(amount),
+        "latency_ms": f"a latency of {shown_ms(amount)} in its service curve",
+        "burst": f"a burst of {shown(amount)}",
+        "rate_per_ms": f"a rate of {shown(amount)} per ms",
+        "quantum_ms": f"window tasks cut at {shown_ms(amount)} (p-qed)",
+        "ops_per_ms": f"a capacity of {shown(amount)} operations per ms",
+        "test": f"the {value} test",
     }
     return texts.get(name, "")
 

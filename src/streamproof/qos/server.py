@@ -18,6 +18,7 @@ from streamproof.engines.job import on
 from streamproof.engines.local.query import RunningQuery
 from streamproof.errors import PlanError
 from streamproof.events.schema import Schema
+from streamproof.plan.driven.qos import plan_qos
 from streamproof.plan.nodes import Plan, sources
 from streamproof.qos.admission import Admitted, Refused, admit, least_value
 from streamproof.qos.arrivals import TokenBucket
@@ -230,14 +231,13 @@ class QueryServer:
 
 
 def qos_of(plan: Plan) -> QoS:
-    """The wish that a plan carries."""
-    found = getattr(plan, "qos", None)
-    if isinstance(found, QoS):
-        return found
-    latency = getattr(found, "max_latency", None) or getattr(found, "latency", None)
-    if latency is None:
-        raise PlanError("a query needs a wish", fix='register(plan, QoS(max_latency="500 ms"), …)')
-    return QoS(latency, getattr(found, "max_backlog", None) or getattr(found, "backlog", None))
+    """The wish that a plan carries: EQL's ``QOS LATENCY 500ms BACKLOG 1000``."""
+    found = plan_qos(plan)
+    if found is None:
+        raise PlanError("a query needs a wish", fix='register(plan, QoS(max_latency="500 ms"), …), or QOS in its EQL')
+    if isinstance(found.latency, int):
+        raise PlanError(f"a latency of {found.latency} ticks is no time", at="QOS LATENCY", fix="give it a unit: 500ms")
+    return QoS(millis(found.latency), found.backlog)
 
 
 def _most(flow: TokenBucket, period: Fraction) -> int:

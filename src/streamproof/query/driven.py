@@ -103,7 +103,12 @@ def clock(moment: str | None = None, *, every: Span | None = None, cron: str | N
 
 
 def lasting(
-    begin: Happening, end: Happening | Span, *, by: Keys = (), pair: eqm.Pair = "each", max: Span | None = None
+    begin: Happening,
+    end: Happening | Span,
+    *,
+    by: Keys = (),
+    pair: eqm.Pair = "each",
+    max: Span | None = None,  # noqa: A002
 ) -> Happening:
     """An event with a begin and an end; an end that is a length of time makes it time-bounded.
 
@@ -162,9 +167,14 @@ class Driving(Pairs):
     def _driver(self, drive: eqm.Drive, streams: Bound, window: Span | None) -> Driver:
         plan, where = self.plan, None
         if isinstance(plan, nodes.Where) and isinstance(plan.input, nodes.Source):
-            plan, where = plan.input, plan.expr  # EQL has a clause for it
+            where, plan = plan.expr, plan.input  # EQL has a clause for it
         name = plan.name if isinstance(plan, nodes.Source) else "data"
-        query = {"stream": name, "drive": drive, "where": where, "window": None if window is None else read_span(window)}
+        query = {
+            "stream": name,
+            "drive": drive,
+            "where": where,
+            "window": None if window is None else read_span(window),
+        }
         return Driver(query, _united(((name, plan),), streams), type(self))
 
     # --- the operators below -----------------------------------------------------------------------------------------
@@ -189,7 +199,12 @@ class Driving(Pairs):
 
     @names_the_call
     def pairing(
-        self, ends: Linear, *, key: Keys = (), policy: driving.Policy = "fifo", max: Span | None = None
+        self,
+        ends: Linear,
+        *,
+        key: Keys = (),
+        policy: driving.Policy = "fifo",
+        max: Span | None = None,  # noqa: A002
     ) -> Self:
         """Each event lasts until an event of ``ends`` closes it: the first to begin, or the last (``lifo``).
 
@@ -220,12 +235,22 @@ class Driving(Pairs):
         >>> source("E").drive(source("D"), {"n": count()}, key="k")
         source(E) → during(end, n=count(), key=k)
         """
-        spans = [None if span is None else read_span(span) for span in (reach, hop)]
+        far, step = (None if span is None else read_span(span) for span in (reach, hop))
         return self._then(
             driving.During(
-                self.plan, data.plan, tuple(aggs.items()), trigger, _keys(key), _keys(group), *spans, begin, end,
-                latest, empty,
-            )  # fmt: skip
+                self.plan,
+                data.plan,
+                tuple(aggs.items()),
+                trigger,
+                _keys(key),
+                _keys(group),
+                far,
+                step,
+                begin,
+                end,
+                latest,
+                empty,
+            )
         )
 
 

@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations, product
 from typing import Any, Final, cast
 
 from streamproof.errors import StreamproofError
@@ -26,7 +27,7 @@ from streamproof.workbench.draw.columns import Shape
 from streamproof.workbench.draw.dense import TYPES, UNITS
 from streamproof.workbench.draw.operators import Made
 from streamproof.workbench.draw.plans import shape_of
-from streamproof.workbench.facets import LIVES, Events, events, forbidden, is_possible, small_stream
+from streamproof.workbench.facets import LIVES, Events, events, is_possible, small_stream
 from streamproof.workbench.filling import Filler, is_windowed
 from streamproof.workbench.holes import WINDOWS as WINDOW_KINDS
 from streamproof.workbench.holes import Hole, OneOf, WindowHole
@@ -97,25 +98,35 @@ def data_of(intent: Intent) -> Events:
 
 
 @lru_cache(maxsize=256)
-def _array(factors: tuple[tuple[str, tuple[Any, ...]], ...], salt: str) -> tuple[dict[str, Any], ...]:
+def _array(factors: tuple[tuple[str, tuple[Any, ...]], ...], seed: int) -> tuple[dict[str, Any], ...]:
+    """Rows in which every pair of values occurs that can occur together.
+
+    The library makes the array without looking at contradictions, which is fast; rows that no stream can be like are
+    left out, and rows are added for the pairs that are then missing.
+    """
     from covertable import criteria, make  # type: ignore[import-untyped]  # noqa: PLC0415  # it has no types
 
-    lives = tuple((name, words) for name, words in factors if name in LIVES)
-    never = [
-        {"operator": "or", "conditions": [
-            {"operator": "ne", "left": a, "value": x}, {"operator": "ne", "left": b, "value": y},
-        ]}
-        for a, x, b, y in forbidden(lives)
-    ]  # fmt: skip
-    rows: list[dict[str, Any]] = make(dict(factors), criterion=criteria.simple, salt=salt, constraints=never or None)
+    if len(factors) < 2:
+        return tuple({name: value} for name, values in factors for value in values) or ({},)
+    rows = [row for row in make(dict(factors), criterion=criteria.simple, salt=str(seed)) if is_possible(row)]
+    chance = random.Random(seed)  # noqa: S311  # test data, not secrets
+    seen = set().union(*(_pairs(row, [row]) for row in rows)) if rows else set()
+    for (a, xs), (b, ys) in combinations(factors, 2):
+        for x, y in product(xs, ys):
+            if (a, x, b, y) not in seen:
+                row = _row_with({a: x, b: y}, dict(factors), chance)
+                rows += [row] if row else []
+                seen |= _pairs(row, [row])
     return tuple(rows)
 
 
-def _rows(factors: Mapping[str, tuple[Any, ...]], *, seed: int) -> list[dict[str, Any]]:
-    """Rows in which every pair of values occurs that can occur together."""
-    if len(factors) < 2:
-        return [{name: value} for name, values in factors.items() for value in values] or [{}]
-    return list(_array(tuple(factors.items()), str(seed)))
+def _row_with(fixed: dict[str, Any], factors: Mapping[str, tuple[Any, ...]], chance: random.Random) -> dict[str, Any]:
+    """A row with two given values that a stream can be like; nothing if there is none."""
+    for _ in range(200):
+        row = {**{name: chance.choice(values) for name, values in factors.items()}, **fixed}
+        if is_possible(row):
+            return row
+    return {}
 
 
 @dataclass(frozen=True)
@@ -132,7 +143,7 @@ class CoveringGroups:
     @lru_cache(maxsize=64)
     def of(plan: tuple[tuple[str, tuple[Any, ...]], ...], data: tuple[tuple[str, tuple[Any, ...]], ...],
            seed: int, size: int) -> CoveringGroups:  # fmt: skip
-        plans, rows = _rows(dict(plan), seed=seed), _rows(dict(data), seed=seed)
+        plans, rows = list(_array(plan, seed)), list(_array(data, seed))
         dealt = [[rows[(n * size + k) % len(rows)] for k in range(size)] for n in range(len(plans))]
         missing = {(p, v, d, w) for p, vs in plan for v in vs for d, ws in data for w in ws}
         missing &= {(p, v, d, w) for p, vs in plan for v in vs for row in rows for d, w in row.items()}

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations, product
 from typing import Any, Final
 
 from streamproof.errors import PlanError, did_you_mean
@@ -90,25 +89,16 @@ def events(*, pattern: Any = None, speculative: Any = None, most: int = 8, **fac
     return Events(tuple(facets.items()), own, most)
 
 
-@lru_cache(maxsize=64)
-def forbidden(lives: tuple[tuple[str, tuple[Any, ...]], ...]) -> tuple[tuple[str, Any, str, Any], ...]:
-    """Pairs of words that no stream has, whatever the other words are."""
-    words = dict(lives)
-    found = []
-    for a, b in combinations(words, 2):
-        free = [name for name in words if name not in (a, b)]
-        for x, y in product(words[a], words[b]):
-            rest = product(*(words[name] for name in free))
-            if not any(is_possible({a: x, b: y, **dict(zip(free, values, strict=True))}) for values in rest):
-                found.append((a, x, b, y))
-    return tuple(found)
-
-
 def is_possible(words: Mapping[str, Any]) -> bool:
     """Whether a stream can be like that."""
     if any(name not in words for name in LIVES):
         return True
-    return words["pattern"] == "dense" or contradiction(**{name: words[name] for name in LIVES}) is None
+    return words["pattern"] == "dense" or _possible(*(words[name] for name in LIVES))
+
+
+@lru_cache(maxsize=4096)
+def _possible(*words: Any) -> bool:
+    return contradiction(**dict(zip(LIVES, words, strict=True))) is None
 
 
 def small_stream(choices: Choices, schema: Schema, words: Mapping[str, Any], data: Events) -> Stream:

@@ -12,10 +12,8 @@ import json
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
-
 from streamproof.engines.base import Settings, engine
-from streamproof.engines.oracle.database import from_storage, rows_of, storage_type, to_storage
+from streamproof.engines.oracle.database import rows_of, to_storage
 from streamproof.engines.oracle.engine import Oracle
 from streamproof.engines.oracle.program import Compute, ComputeLists, Load, Program, Repeat, comment
 from streamproof.events.history import History
@@ -55,6 +53,10 @@ def as_json(one: Repro) -> str:
 def as_sql(case: Case, *, registry: Registry | None = None) -> str:
     """The streams and the query as one SQL script for DuckDB; where a user's module runs, a comment says so."""
     program, schema = _program(case, registry)
+    return f"{_statements(case, program)}\n\n{_query(program, schema)};"
+
+
+def _statements(case: Case, program: Program) -> str:
     lines = ["-- the histories of the streams, one row per event"]
     note = ""
     for step in program.steps:
@@ -62,7 +64,7 @@ def as_sql(case: Case, *, registry: Registry | None = None) -> str:
             note = step.note
             lines.append(comment(note))
         lines.append(_load(step, case.streams[step.source]) if isinstance(step, Load) else step.show())
-    return "\n\n".join([*lines, f"{_query(program, schema)};"])
+    return "\n\n".join(lines)
 
 
 def _query(program: Program, schema: Schema) -> str:
@@ -76,27 +78,22 @@ def runs_as_sql(case: Case, *, registry: Registry | None = None) -> bool:
 
 def result_of_sql(case: Case, *, registry: Registry | None = None) -> History:
     """What the printed script gives on a database that knows nothing else. Law: what any engine gives."""
-    import duckdb  # noqa: PLC0415  # loaded by those who run scripts
-
     program, schema = _program(case, registry)
-    with duckdb.connect(config={"error_on_division_by_zero": False}) as connection:
-        connection.execute(as_sql(case, registry=registry)).fetchall()
-        found: pa.Table = connection.sql(_query(program, schema)).to_arrow_table()
-    columns = [
-        from_storage(found.column(n).cast(storage_type(kind)), kind) for n, (_, kind) in enumerate(rows_of(schema))
-    ]
-    ones = pa.array([1] * found.num_rows, pa.int64())
-    table = pa.Table.from_arrays([*columns[:2], ones, *columns[2:]], schema=schema.arrow_rows)
-    return History.from_table(schema, table)
+    found = _oracle().run_script(_statements(case, program), _query(program, schema), schema)
+    return History.from_table(schema, found)
+
+
+def _oracle() -> Oracle:
+    oracle = engine("duckdb")
+    assert isinstance(oracle, Oracle)
+    return oracle
 
 
 def _program(case: Case, registry: Registry | None) -> tuple[Program, Schema]:
     modules = registry or all_modules()
     typed = check(case.plan, case.schemas, registry=modules)
-    oracle = engine("duckdb")
-    assert isinstance(oracle, Oracle)
     settings = Settings(horizon=case.horizon, limits=case.limits, registry=modules)
-    return oracle.program(typed, settings), typed.schema
+    return _oracle().program(typed, settings), typed.schema
 
 
 def _load(step: Load, stream: Stream) -> str:

@@ -7,23 +7,25 @@ anything or the budget is spent.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
-from time import monotonic
+from time import monotonic, process_time
 from typing import Final
 
 from streamproof.plan import nodes
 from streamproof.plan.limits import Limits
+from streamproof.plan.nodes import Plan
 from streamproof.workbench.case import Case, Stream
 from streamproof.workbench.pieces import reordered
 from streamproof.workbench.schedule import DEFAULTS, LAW_OF, Schedule
-from streamproof.workbench.smaller_plans import repeated_parts, smaller_plans
+from streamproof.workbench.smaller_plans import repeated_parts, shallower_plans, smaller_plans
 from streamproof.workbench.smaller_streams import fewer_columns, fewer_events, simpler_events
 
 Differs = Callable[[Case], bool]
 BUDGET: Final = 1500  # tries
 SECONDS: Final = 60.0
+PATIENCE: Final = 3  # of the clock for each second of work
 
 
 def shrink(case: Case, differs: Differs, *, budget: int = BUDGET, seconds: float = SECONDS) -> Case:
@@ -31,7 +33,7 @@ def shrink(case: Case, differs: Differs, *, budget: int = BUDGET, seconds: float
 
     Law: ``differs(case)`` implies ``differs(shrink(case, differs))``.
     """
-    search = _Search(differs, budget, monotonic() + seconds)
+    search = _Search(differs, budget, seconds)
     improved = True
     while improved and not search.is_over:
         improved = False
@@ -44,15 +46,16 @@ def shrink(case: Case, differs: Differs, *, budget: int = BUDGET, seconds: float
 class _Search:
     """What was tried, and how much may still be tried."""
 
-    def __init__(self, differs: Differs, budget: int, until: float) -> None:
+    def __init__(self, differs: Differs, budget: int, seconds: float) -> None:
         self._differs = differs
         self._tries = budget
-        self._until = until
+        self._work = process_time() + seconds  # of this process: a busy machine must not make cases larger
+        self._until = monotonic() + PATIENCE * seconds
         self._seen: set[int] = set()
 
     @property
     def is_over(self) -> bool:
-        return self._tries <= 0 or monotonic() > self._until
+        return self._tries <= 0 or process_time() > self._work or monotonic() > self._until
 
     def exhaust(self, case: Case, smaller: Callable[[Case], Iterator[Case]]) -> tuple[Case, bool]:
         """The case after as many steps of one pass as help."""
@@ -101,10 +104,18 @@ def _in_order_of_arrival(case: Case) -> Case:
     return replace(case, streams=streams, schedule=replace(case.schedule, reorder=False))
 
 
-def _smaller_plans(case: Case) -> Iterator[Case]:
-    for plan in chain(smaller_plans(case.plan), repeated_parts(case.plan)):
+def _with_plans(case: Case, plans: Iterable[Plan]) -> Iterator[Case]:
+    for plan in plans:
         used = {name: case.streams[name] for name in nodes.sources(plan)}
         yield replace(case, plan=plan, streams=used)
+
+
+def _shallower_plans(case: Case) -> Iterator[Case]:
+    return _with_plans(case, chain(shallower_plans(case.plan), repeated_parts(case.plan)))
+
+
+def _smaller_plans(case: Case) -> Iterator[Case]:
+    yield from _with_plans(case, smaller_plans(case.plan))
     if case.horizon is not None:
         yield replace(case, horizon=None)
     if case.limits != Limits():
@@ -124,6 +135,6 @@ def _simpler_payloads(case: Case) -> Iterator[Case]:
 
 
 PASSES: Final[tuple[Callable[[Case], Iterator[Case]], ...]] = (
-    _plainer_runs, _fewer_events, _smaller_plans, _fewer_events, _simpler_payloads,
+    _plainer_runs, _shallower_plans, _fewer_events, _smaller_plans, _fewer_events, _simpler_payloads,
 )  # fmt: skip
-"""Events first, since every later try is then cheap; once more after the plan, since a smaller plan needs fewer."""
+"""What makes every later try cheap comes first."""

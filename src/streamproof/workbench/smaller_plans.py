@@ -33,6 +33,14 @@ def smaller_plans(plan: Plan) -> Iterator[Plan]:
     yield from _simpler_nodes(plan)
 
 
+def shallower_plans(plan: Plan) -> Iterator[Plan]:
+    """The plan with one of its nodes replaced by what it reads, from the top down: the largest steps."""
+    yield from _instead(plan)
+    for n, child in enumerate(plan.inputs):
+        for smaller in shallower_plans(child):
+            yield plan.with_inputs((*plan.inputs[:n], smaller, *plan.inputs[n + 1 :]))
+
+
 def repeated_parts(plan: Plan) -> Iterator[Plan]:
     """A part that occurs more than once replaced by its input in all places: one alone may not be enough."""
     counts = Counter(part for part in nodes.walk(plan) if part.inputs)

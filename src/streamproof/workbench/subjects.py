@@ -19,7 +19,8 @@ from streamproof.events.batch import Batch
 from streamproof.events.history import History
 from streamproof.events.physical import to_batches
 from streamproof.events.schema import Schema
-from streamproof.events.time import FOREVER
+from streamproof.events.time import BEGINNING, FOREVER, show_tick
+from streamproof.kernels.base import Emission
 from streamproof.kernels.delta import Delta
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, check
@@ -29,6 +30,7 @@ from streamproof.plan.rewrite import rewrite
 from streamproof.workbench.case import Case
 from streamproof.workbench.doors import through
 from streamproof.workbench.pieces import Push, batches_of, pushes
+from streamproof.workbench.progress import demanded
 from streamproof.workbench.promises import Broken, broken_promise
 from streamproof.workbench.schedule import Law
 from streamproof.workbench.verdict import Failure, Outcome
@@ -116,14 +118,15 @@ class LocalSubject:
 
     def _one(self, case: Case, registry: Registry) -> Ran:
         try:
-            schema, output, left = self._output(case, registry)
+            found = self._output(case, registry)
             final = case.schedule.emission == "final"
-            broken = broken_promise(output, schema, final=final) or _left_over(case, left)
-            return Ran(History.from_batches(schema, output), broken)
+            broken = broken_promise(found.batches, found.schema, final=final) or found.broken
+            broken = broken or _left_over(case, found.kept)
+            return Ran(History.from_batches(found.schema, found.batches), broken)
         except Exception as error:
             return Ran(failure_of(error))
 
-    def _output(self, case: Case, registry: Registry) -> tuple[Schema, list[Batch], int]:
+    def _output(self, case: Case, registry: Registry) -> _Output:
         settings, parts = settings_of(case, registry), pushes(case, case.schedule)
         if case.schedule.live and not any(isinstance(node, nodes.AdvanceTime) for node in nodes.walk(case.plan)):
             return _live(case, settings, parts)
@@ -133,12 +136,42 @@ class LocalSubject:
         deltas = [(name, delta) for name, delta in deltas if name in graph.sources]
         deltas += [(name, Delta.empty(schema, frontier=FOREVER)) for name, schema in graph.schemas.items()]
         stops, output = _stops(case, len(deltas)), []
+        progress = _Progress(typed, case.schedule.emission)
         for number, (name, delta) in enumerate(deltas):
             if number in stops:
                 snapshot, graph = save(graph), _graph(typed, settings, case)
                 restore(graph, snapshot)
             output.append(graph.push(name, delta).to_batch(typed.schema))
-        return typed.schema, output, graph.live_rows()
+            progress.check(name, delta.frontier, output[-1].frontier)
+        return _Output(typed.schema, output, graph.live_rows(), progress.broken)
+
+
+@dataclass(frozen=True)
+class _Output:
+    """What came out, and what is still kept at the end."""
+
+    schema: Schema
+    batches: list[Batch]
+    kept: int
+    broken: Broken = WELL
+
+
+class _Progress:
+    """Whether the output is sealed as far as it must be, push by push."""
+
+    def __init__(self, typed: Typed, emission: Emission) -> None:
+        self._typed, self._emission = typed, emission
+        self._frontiers: dict[str, int] = {}
+        self._sealed = BEGINNING
+        self.broken = WELL
+
+    def check(self, source: str, frontier: int, output: int) -> None:
+        self._frontiers[source] = max(frontier, self._frontiers.get(source, BEGINNING))
+        self._sealed = max(self._sealed, output)
+        wanted = demanded(self._typed, self._frontiers, self._emission)
+        if self._sealed < wanted and not self.broken:
+            shown = f"{show_tick(wanted)}, found {show_tick(self._sealed)}"
+            self.broken = Broken("progress", f"the output should be sealed up to {shown}")
 
 
 def _left_over(case: Case, rows: int) -> Broken:
@@ -164,7 +197,7 @@ def _stops(case: Case, count: int) -> set[int]:
     return set(chance.sample(range(1, count), k=min(count - 1, chance.randint(1, 2))))
 
 
-def _live(case: Case, settings: Settings, parts: Sequence[Push]) -> tuple[Schema, list[Batch], int]:
+def _live(case: Case, settings: Settings, parts: Sequence[Push]) -> _Output:
     """As a running query: events are validated at its door and pulled as they come out."""
     processor, output = _processor(case, settings), []
     query = processor.start(plan_of(case), name="q")
@@ -179,7 +212,7 @@ def _live(case: Case, settings: Settings, parts: Sequence[Push]) -> tuple[Schema
         output += query.pull()
     query.finish()
     output += query.pull()
-    return query.schema, output, query.metrics.live_rows
+    return _Output(query.schema, output, query.metrics.live_rows)
 
 
 def _processor(case: Case, settings: Settings) -> Processor:

@@ -84,6 +84,13 @@ def test_random_plans_give_the_same_history_together() -> None:
     assert compared > 40
 
 
+def test_a_query_that_is_pushed_to_takes_no_latency() -> None:
+    job = sp.source("S", SCHEMA).tumbling(10).aggregate(n=sp.count()).on("local", latency=0.02)
+    with pytest.raises(PlanError, match="answers every push at once") as raised:
+        job.start({"S": {"v": "int64"}})
+    assert raised.value.fix == "leave latency out, or push larger batches; it is for LocalEngine.run over batches"
+
+
 def test_a_negative_latency_is_refused() -> None:
     with pytest.raises(PlanError, match="a latency of -1 seconds"):
         LocalEngine(latency=-1)

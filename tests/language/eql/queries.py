@@ -24,7 +24,8 @@ CONDITIONS = ("v > 1", "v % 2 = 0", "v between 0 and 3", "not v = 2", "v is null
 AGGREGATES = (
     Aggregate("count"), Aggregate("sum", parse("v")), Aggregate("avg", parse("v")), Aggregate("min", parse("v")),
     Aggregate("max", parse("v * 2")), Aggregate("last", parse("v")), Aggregate("first", parse("v")),
-    Aggregate("median", parse("v")), Aggregate("count_distinct", parse("v")), Aggregate("percentile", parse("v"), (0.9,)),
+    Aggregate("median", parse("v")), Aggregate("count_distinct", parse("v")),
+    Aggregate("percentile", parse("v"), (0.9,)),
 )  # fmt: skip
 
 
@@ -107,7 +108,9 @@ class QueryMaker:
         groups = [name for name in SCHEMAS[stream].names if name in ("k", "b")]
         group = (self.choices.pick(groups),) if groups and self.choices.chance(40) else ()
         where = parse(self.choices.pick(CONDITIONS)) if self.choices.chance(30) else None
-        kind = self.choices.pick(("arrival", "hop", "at", "at", "during", "during", "during", "continuous", "continuous"))
+        kind = self.choices.pick(
+            ("arrival", "hop", "at", "at", "during", "during", "during", "continuous", "continuous")
+        )
         shared = {"where": where, "group": group}
         match kind:
             case "arrival":

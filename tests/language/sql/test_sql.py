@@ -29,7 +29,10 @@ MEANINGS = (
         S.where("v > 3").group_by("k").tumbling("10 s").aggregate(n=count(), mean=avg("v")),
     ),
     ("SELECT count(*) FROM S GROUP BY SNAPSHOT", S.snapshot().aggregate(count=count())),
-    ("SELECT last(v) FROM S GROUP BY HOPPING(1 minute, 10s)", S.hopping("1 minute", hop="10s").aggregate(last_v=last("v"))),
+    (
+        "SELECT last(v) FROM S GROUP BY HOPPING(1 minute, 10s)",
+        S.hopping("1 minute", hop="10s").aggregate(last_v=last("v")),
+    ),
     ("SELECT count(*) AS n FROM S GROUP BY COUNT_START(3)", S.count_start(3).aggregate(n=count())),
     ("SELECT count(*) AS n FROM S GROUP BY COUNT_END(3)", S.count_end(3).aggregate(n=count())),
     ("SELECT count(*) AS n FROM S GROUP BY TUMBLING(5, 2)", S.tumbling(5, offset=2).aggregate(n=count())),
@@ -102,7 +105,9 @@ def test_what_has_no_words_says_so() -> None:
 
 names = st.sampled_from(("k", "v", "x", "two words"))
 exprs = st.sampled_from(tuple(map(parse, ("v", "v * 2", "k = 'a'", "v > 1 and k is null", "abs(v)"))))
-windows = st.sampled_from((Tumbling(5), Tumbling("10 s", 3), Hopping("1 minute", 5), Snapshot(), CountStart(2), CountEnd(3)))
+windows = st.sampled_from(
+    (Tumbling(5), Tumbling("10 s", 3), Hopping("1 minute", 5), Snapshot(), CountStart(2), CountEnd(3))
+)
 aggs = st.dictionaries(
     names, st.sampled_from(sorted(set(AGGREGATES) - {"percentile"})).map(lambda fn: Aggregate(fn, Col("v"))),
     min_size=1, max_size=2,
@@ -134,6 +139,8 @@ def _flat(plan: Plan) -> Plan:
     def flatten(node: Plan) -> Plan:
         if not isinstance(node, nodes.Union):
             return node
-        return nodes.Union(tuple(leaf for part in node.ins for leaf in (part.ins if isinstance(part, nodes.Union) else (part,))))
+        return nodes.Union(
+            tuple(leaf for part in node.ins for leaf in (part.ins if isinstance(part, nodes.Union) else (part,)))
+        )
 
     return nodes.transform(plan, flatten)

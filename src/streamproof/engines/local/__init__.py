@@ -39,6 +39,9 @@ class LocalEngine:
 
     def processor(self, settings: Settings, *, keep_late: bool = False) -> Processor:
         """A new processor, on which queries run."""
+        if self.latency:
+            fix = "leave latency out, or push larger batches; it is for LocalEngine.run over batches"
+            raise PlanError("a query that is pushed to answers every push at once", fix=fix)
         return Processor(settings, emission=self.emission, keep_late=keep_late)
 
     def run(self, plan: Typed, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> Iterator[Batch]:

@@ -28,7 +28,6 @@ from streamproof.plan.expr import Cast, Lit
 from streamproof.plan.functions import common_type
 from streamproof.plan.typing import Scope
 
-
 _NO_COLUMNS = Schema(())
 
 
@@ -113,7 +112,9 @@ def _both(compiler: Compiler, key: tuple[str, ...], left: Relation, right: Relat
     names = [f"k{n}" for n in range(len(key))]
     united = " UNION ".join(f"SELECT {listed('g', names)} FROM {table}" for table in tables)
     order = order_keys(compiler.dialect, [("g", INT64), *kinds[: len(key)]])
-    ranked = compiler.create("keys", f"SELECT *, dense_rank() OVER (ORDER BY {order}) AS p FROM ({united}) AS both_sides")
+    ranked = compiler.create(
+        "keys", f"SELECT *, dense_rank() OVER (ORDER BY {order}) AS p FROM ({united}) AS both_sides"
+    )
     same = "".join(f" AND s.{name} IS NOT DISTINCT FROM k.{name}" for name in names)
     first, second = (
         compiler.create("keyed", f"SELECT s.*, k.p FROM {table} s JOIN {ranked} k ON k.g = s.g{same}")
@@ -195,11 +196,11 @@ def during(compiler: Compiler, typed: Typed, node: During, left: Relation, right
     )
     kinds = [kind for _, kind in typed.schema][-len(node.aggs) :]
     results = over_members(compiler, found, [agg for _, agg in node.aggs], kinds)
-    return _result(compiler, typed, node, left, right, (asked, members, results))
+    return _result(compiler, typed, node, (left, right), (asked, members, results))
 
 
 def _triggers(compiler: Compiler, node: During, drivers: str, data: str) -> str:
-    """The driving events with each instant t at which they ask, from where (low) to where (high), in q or everywhere."""
+    """The driving events with each instant t at which they ask, about starts from low to high, in q or everywhere."""
     nowhere = "CAST(NULL AS BIGINT) AS q"
     match node.trigger:
         case "start":
@@ -243,7 +244,9 @@ def _hops(compiler: Compiler, node: During, drivers: str, data: str) -> str:
         f" JOIN {data} s ON s.p = d.p AND s.le >= d.le AND s.le < d.re{grouped}",
     )
     # from the first hop at or after the tuple to the last that sees it
-    begin, end = (compiler.dialect.floor_by(text, node.hop) for text in (f"s - le + {whole(node.hop - 1)}", "final - le"))
+    begin, end = (
+        compiler.dialect.floor_by(text, node.hop) for text in (f"s - le + {whole(node.hop - 1)}", "final - le")
+    )
     bounded = compiler.create("hops", f"SELECT id, le, re, {begin} AS k, {end} AS last FROM {seen} WHERE final >= s")
     _refuse_endless(compiler, bounded)
     spread = f"SELECT id, k + {compiler.dialect.series('last - k + 1')} AS k FROM {bounded} WHERE last >= k"
@@ -284,10 +287,10 @@ def _members(compiler: Compiler, node: During, asked: str, data: str, right: Rel
 
 
 def _result(
-    compiler: Compiler, typed: Typed, node: During, left: Relation, right: Relation, tables: tuple[str, str, str]
+    compiler: Compiler, typed: Typed, node: During, sides: tuple[Relation, Relation], tables: tuple[str, str, str]
 ) -> Relation:
     """A point for each trigger and group."""
-    asked, members, results = tables
+    (left, right), (asked, members, results) = sides, tables
     places = [right.schema.names.index(name) for name in node.group]
     keys = [f"c{place} AS k{n}" for n, place in enumerate(places)]
     kinds = compiler.create("kinds", f"SELECT DISTINCT {listed('n, trigger_id', keys)} FROM {members}")
@@ -300,12 +303,13 @@ def _result(
         f" JOIN {kinds} k ON k.trigger_id = a.trigger_id JOIN ({results}) r ON r.g = k.n"
     )
     if node.empty:
-        query += f" UNION ALL {_empty(compiler, typed, node, own, asked, members)}"
+        query += f" UNION ALL {_empty(compiler, typed, node, own, (asked, members))}"
     return compiler.relation("driven", query, typed.schema)
 
 
-def _empty(compiler: Compiler, typed: Typed, node: During, own: list[str], asked: str, members: str) -> str:
+def _empty(compiler: Compiler, typed: Typed, node: During, own: list[str], tables: tuple[str, str]) -> str:
     """The triggers that see nothing: counts are 0, all else is null."""
+    asked, members = tables
     kinds = [kind for _, kind in typed.schema][-len(node.aggs) :]
     nothing = [
         whole(0) if agg.fn in ("count", "count_distinct") else literal(compiler.dialect, None, kind)

@@ -86,6 +86,15 @@ class Oracle:
         """All the SQL of a plan, in order, with comments that name the nodes."""
         return self._program(plan, settings).show()
 
+    def run_script(self, statements: str, query: str, schema: Schema) -> pa.Table:
+        """The rows of a query after statements, in text, on a database that knows nothing else."""
+        database = self._connect()
+        try:
+            database.execute(f"{statements}\nCREATE TEMP TABLE script_has_ended AS SELECT 1;")
+            return _typed(database.fetch(query, rows_of(schema)), schema)
+        finally:
+            database.close()
+
     def program(self, plan: Typed, settings: Settings) -> Program:
         """The steps of a plan, without any data."""
         return self._program(plan, settings)

@@ -23,10 +23,11 @@ from streamproof.kernels.delta import Delta, concat, consolidate
 from streamproof.kernels.lasting_events.answers import Answers
 from streamproof.kernels.lasting_events.pairing import key_columns, key_types
 from streamproof.kernels.lasting_events.points import refuse_late, refuse_times
-from streamproof.kernels.lasting_events.scopes import NO_REACH, Scopes, Stretch
+from streamproof.kernels.lasting_events.scopes import NO_REACH, Scopes, Stretch, keys_of, last_from, places_of
+from streamproof.kernels.lasting_events.settled import Slices
 from streamproof.kernels.pairs import Keys, cells_of
 from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, gather, ordered
-from streamproof.kernels.store import Store
+from streamproof.kernels.store import GROWN, Store
 from streamproof.kernels.windows.kept import Kept
 from streamproof.plan.check import Typed
 from streamproof.plan.driving import During
@@ -53,8 +54,13 @@ class DuringKernel:
         self.output = Layout.of(typed.schema)
         self.lefts = Store(self.layout.width)  # driving events that may still have results
         self.data = Store(self.kept.layout.width)  # data that may still be seen, as points, by subgroup
+        # settled data in slices, where every driving event sees all from its begin on and the aggregates combine
+        shares = node.trigger == "end" and self.answers.parts is not None
+        self.slices = Slices.none(self.answers.parts or []) if shares else None
         self.frontiers = [BEGINNING, BEGINNING]
         self.seen = BEGINNING  # the latest start of the data
+        self._settled = BEGINNING  # the frontier when something was last forgotten
+        self._fresh = self._left = 0  # rows that came since then, and that were left then
         self._kinds = kinds
         self._left_key = [left.names.index(name) for name in node.key]
         self._sub_key = [right.names.index(name) for name in (*node.key, *node.group)]
@@ -67,6 +73,7 @@ class DuringKernel:
         self.frontiers[port] = max(self.frontiers[port], delta.frontier)
         if port == 1 and len(delta):
             self.seen = max(self.seen, int(delta.le.max()))
+        self._fresh += len(delta)
         parts += self._newly_due(due, self._due())
         output = concat(parts or [Delta.empty(self.typed.schema)], frontier=BEGINNING)
         if len(parts) > 1 or (len(output) and output.w.min() < 0):
@@ -86,7 +93,8 @@ class DuringKernel:
         key = self.keys.number(delta.group, cells_of(self.keys.layout, columns, len(delta), self.context))
         cells = cells_of(self.layout, delta.columns, len(delta), self.context)
         rows = ordered(key, delta.le, delta.re, delta.w, cells)
-        answers = self._answers(rows, self._stretch(rows[:, KEY]), LEAST, due)
+        asking = rows[rows[:, RE if self.scopes.trigger == "end" else LE] <= due]
+        answers = self._answers(asking, self._stretch(asking), LEAST, due) if len(asking) else []
         self.lefts.put(rows)
         return answers
 
@@ -105,9 +113,9 @@ class DuringKernel:
             self.data.put(rows)
             return []
         lefts, since, until = self._concerned(late, due)
-        before = self._answers(lefts, self._stretch(lefts[:, KEY]), since, until)
+        before = self._answers(lefts, self._stretch(lefts), since, until)
         self.data.put(rows)
-        after = self._answers(lefts, self._stretch(lefts[:, KEY]), since, until)
+        after = self._answers(lefts, self._stretch(lefts), since, until)
         return [Delta(d.group, d.le, d.re, -d.w, d.columns) for d in before] + after
 
     def _concerned(self, late: Cells, due: int) -> tuple[Cells, Ints, Ints]:
@@ -143,7 +151,7 @@ class DuringKernel:
         if not some.any():
             return []
         chosen = lefts[some]
-        return self._answers(chosen, self._stretch(chosen[:, KEY]), before + 1, now)
+        return self._answers(chosen, self._stretch(chosen), before + 1, now)
 
     # --- questions and answers ----------------------------------------------------------------------------------------
 
@@ -154,14 +162,20 @@ class DuringKernel:
         nulls = rows[:, -1] & ((1 << len(self._kinds)) - 1)
         return self.keys.number(rows[:, 0], np.column_stack([rows[:, 1 : 1 + width], nulls]))
 
-    def _stretch(self, keys: Ints) -> Stretch:
+    def _stretch(self, lefts: Cells) -> Stretch:
         """The data that driving events of some keys could see."""
-        subs = self.data.keys()
+        rows = self.data.all_rows()
+        subs = self._subs(rows)
         owners = self._owners(subs) if len(subs) else subs
-        wanted = np.isin(owners, keys)
-        if wanted.all():
-            return Stretch.of(self.data.all_rows(), subs, owners)
+        wanted = np.isin(owners, keys_of(lefts))
+        if wanted.all() or self.slices is not None:
+            return Stretch.of(rows, subs, owners, self.slices if self.slices is not None and len(self.slices) else None)
         return Stretch.of(self.data.of_keys(subs[wanted]), subs[wanted], owners[wanted])
+
+    def _subs(self, rows: Cells) -> Ints:
+        """The subgroups that have data."""
+        subs = keys_of(rows)
+        return subs if self.slices is None or not len(self.slices) else np.union1d(subs, self.slices.sub)
 
     def _answers(self, lefts: Cells, data: Stretch, since: Ints | int, until: Ints | int) -> list[Delta]:
         """The results of driving events at the instants of a range."""
@@ -197,8 +211,9 @@ class DuringKernel:
     # --- cleanup ------------------------------------------------------------------------------------------------------
 
     def _settle_now_and_then(self) -> None:
-        if self.data.wants_tidying() or self.lefts.wants_tidying() or self.keys.wants_collection():
+        if min(self.frontiers) > self._settled and self._fresh > max(GROWN, self._left):
             self._settle()
+            self._left, self._fresh = self.live_rows(), 0
             if self.keys.wants_collection() or self.subs.wants_collection():
                 self._collect()
 
@@ -207,24 +222,41 @@ class DuringKernel:
         frontier = min(self.frontiers)
         if frontier <= BEGINNING:
             return
+        self._settled = frontier
         if frontier >= FOREVER:
             self.lefts.replace(self.lefts.all_rows()[:0])
             self.data.replace(self.data.all_rows()[:0])
+            self.slices = None if self.slices is None else Slices.none(self.answers.parts or [])
             return
         lefts = self.lefts.all_rows()
         live = (lefts[:, LE] if self.scopes.trigger == "start" else lefts[:, RE]) >= frontier
         lefts = lefts[live]
         self.lefts.replace(lefts)
         rows = self.data.all_rows()
-        if len(rows):
+        if self.slices is not None:
+            self.slices = self._sliced(self.slices, rows[rows[:, LE] < frontier], lefts)
+            self.data.replace(rows[rows[:, LE] >= frontier])
+        elif len(rows):
             self.data.replace(rows[rows[:, LE] >= self._needed(rows, lefts, frontier)])
+
+    def _sliced(self, slices: Slices, rows: Cells, lefts: Cells) -> Slices:
+        """Settled rows in slices that begin where driving events begin."""
+        assert self.answers.parts is not None
+        sub, le = (np.ascontiguousarray(rows[:, n]) for n in (KEY, LE))
+        subs, starts = np.concatenate([slices.sub, sub]), np.concatenate([slices.le, le])
+        known, place = np.unique(subs, return_inverse=True) if len(slices) else (keys_of(rows), places_of(rows))
+        owner = self._owners(known)[place] if len(known) else subs
+        key, begin = (np.ascontiguousarray(lefts[:, n]) for n in (KEY, LE))
+        at = last_from(key, begin, owner, starts)
+        cut = np.where((at >= 0) & (key[at] == owner), at, -1) if len(key) else np.full(len(subs), -1)
+        return slices.combined(sub, le, self.answers.contributions(rows), cut, self.answers.parts)
 
     def _needed(self, rows: Cells, lefts: Cells, frontier: int) -> Ints:
         """For each row the start from which data of its key are needed."""
         if self.scopes.trigger == "start":
             return self._recent(rows, frontier)
-        subs, place = np.unique(rows[:, KEY], return_inverse=True)
-        keys = np.unique(lefts[:, KEY])
+        subs, place = keys_of(rows), places_of(rows)
+        keys = keys_of(lefts)
         least = np.full(len(keys) + 1, frontier)
         np.minimum.at(least, np.searchsorted(keys, lefts[:, KEY]), lefts[:, LE])
         owners = self._owners(subs)
@@ -240,14 +272,14 @@ class DuringKernel:
             return np.full(len(rows), frontier - self.scopes.reach + 1)
         if not self.node.latest:
             return np.full(len(rows), LEAST)
-        subs, place = np.unique(rows[:, KEY], return_inverse=True)
+        subs, place = keys_of(rows), places_of(rows)
         last = np.full(len(subs), LEAST)
         past = rows[:, LE] < frontier
         np.maximum.at(last, place[past], rows[past, LE])
         return last[place]
 
     def _collect(self) -> None:
-        subs = self.data.keys()
+        subs = self._subs(self.data.all_rows())
         owners = self._owners(subs) if len(subs) else subs
         self.keys.collect(np.unique(np.concatenate([self.lefts.keys(), owners])))
         self.subs.collect(subs)
@@ -262,6 +294,7 @@ class DuringKernel:
             **{f"data_{name}": value for name, value in self.subs.snapshot().items()},
             "lefts": self.lefts.all_rows().copy(), "data": self.data.all_rows().copy(),
             "frontiers": np.array(self.frontiers), "seen": self.seen,
+            **({} if self.slices is None else self.slices.snapshot()),
         }  # fmt: skip
 
     def restore(self, state: State) -> None:
@@ -271,6 +304,8 @@ class DuringKernel:
         self.data.replace(array(state, "data").copy())
         self.frontiers = array(state, "frontiers").tolist()
         self.seen = number(state, "seen")
+        if self.slices is not None:
+            self.slices = Slices.restore(state)
 
     def live_strings(self) -> Ints:
         parts = [
@@ -285,4 +320,4 @@ class DuringKernel:
 
     def live_rows(self) -> int:
         self._settle()
-        return len(self.lefts) + len(self.data)
+        return len(self.lefts) + len(self.data) + (0 if self.slices is None else len(self.slices))

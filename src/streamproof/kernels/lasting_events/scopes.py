@@ -6,10 +6,11 @@ Data lie sorted by subgroup and start, so a range of starts is a range of rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from streamproof.errors import RunError
@@ -32,25 +33,39 @@ class Questions(NamedTuple):
     last: Ints
     w: Ints  # how often it is asked
 
-    def take(self, at: Ints | np.ndarray) -> Questions:  # type: ignore[type-arg]
+    def take(self, at: Ints) -> Questions:
         return Questions(*(column[at] for column in self))
+
+
+class HasSlices(Protocol):
+    """Slices of settled data, see `settled.Slices`."""
+
+    sub: Ints
+    le: Ints
+    parts: list[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Data of some subgroups: sorted rows, their keys and starts, and which subgroups each key has."""
+    """Data of some subgroups: rows and slices by subgroup and start, and which subgroups each key has."""
 
     rows: Cells
-    sub: Ints  # the subgroup of each row
+    sub: Ints  # the subgroup of each row or slice, in their common order
     le: Ints
     subs: Ints  # the subgroups, sorted by the key that owns them
     owners: Ints  # the key of each
+    slices: HasSlices | None = None
+    order: Ints = field(default_factory=lambda: np.empty(0, np.int64))  # of slices and then rows
 
     @staticmethod
-    def of(rows: Cells, subs: Ints, owners: Ints) -> Stretch:
-        order = np.argsort(owners, kind="stable")
+    def of(rows: Cells, subs: Ints, owners: Ints, slices: HasSlices | None = None) -> Stretch:
+        by_owner = np.argsort(owners, kind="stable")
         sub, le = np.ascontiguousarray(rows[:, KEY]), np.ascontiguousarray(rows[:, LE])
-        return Stretch(rows, sub, le, subs[order], owners[order])
+        if slices is None:
+            return Stretch(rows, sub, le, subs[by_owner], owners[by_owner])
+        sub, le = np.concatenate([slices.sub, sub]), np.concatenate([slices.le, le])
+        order = np.lexsort((le, sub)) if subs.size > 1 else np.arange(len(le))  # slices come before what follows them
+        return Stretch(rows, sub[order], le[order], subs[by_owner], owners[by_owner], slices, order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +167,28 @@ class Scopes:
         end = firsts_from(data.sub, data.le, sub[which], t + 1)
         left = source[which]
         return Questions(left, sub[which], t, begin, end, lefts[left, W] * data.rows[row, W])
+
+
+def keys_of(rows: Cells) -> Ints:
+    """The keys of the rows of a run, each once: rows lie in the order of their keys."""
+    return np.ascontiguousarray(rows[_fresh(rows), KEY])
+
+
+def places_of(rows: Cells) -> Ints:
+    """For each row of a run the place of its key among all its keys."""
+    return np.cumsum(_fresh(rows)) - 1
+
+
+def _fresh(rows: Cells) -> npt.NDArray[np.bool_]:
+    fresh = np.ones(len(rows), np.bool_)
+    fresh[1:] = rows[1:, KEY] != rows[:-1, KEY]
+    return fresh
+
+
+def last_from(key: Ints, begin: Ints, wanted: Ints, starts: Ints) -> Ints:
+    """For each key and start the last place in sorted columns at or before it; −1 where there is none."""
+    after: Ints = firsts_from(key, begin, wanted, starts + 1)
+    return after - 1
 
 
 @njit(cache=True)

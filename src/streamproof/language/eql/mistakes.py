@@ -64,7 +64,7 @@ def _missing(before: str) -> tuple[str, str, int] | None:
 
 
 def _character(error: UnexpectedCharacters, text: str) -> StreamproofError:
-    place = error.pos_in_stream
+    place = int(getattr(error, "pos_in_stream", 0))
     char = text[place] if place < len(text) else ""
     fix = "remove it"
     if char in _SMART:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from lark import Lark, Token, Tree, UnexpectedInput
 
@@ -46,6 +46,8 @@ from streamproof.plan.expr import Expr, Value
 from streamproof.plan.parse import parse
 from streamproof.plan.text import quote
 
+Part: TypeAlias = Any
+"""A tree or a token of Lark, whose own types leave open which."""
 MAX_NESTING = 60  # parentheses inside parentheses
 
 
@@ -80,7 +82,7 @@ def _parser() -> Lark:
     return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=False)
 
 
-def _tree(text: str) -> Tree[Token]:
+def _tree(text: str) -> Part:
     _refuse_depth(text)
     try:
         return _parser().parse(_ended(text))
@@ -117,13 +119,13 @@ class _Reader:
 
     # --- statements ---------------------------------------------------------------------------------------------------
 
-    def define(self, tree: Tree[Token], events: dict[str, Event]) -> None:
+    def define(self, tree: Part, events: dict[str, Event]) -> None:
         name, at = self.name(tree.children[1])
         if name in events:
             raise self.refuse(f'the event "{name}" is defined twice', at, "rename one of them")
         events[name] = self.event(tree.children[3])
 
-    def query(self, tree: Tree[Token], known: dict[str, Event]) -> Query:
+    def query(self, tree: Part, known: dict[str, Event]) -> Query:
         parts = [part for part in tree.children if isinstance(part, Tree)]
         items, shown = self.items(parts[0])
         stream, at = self.name(parts[1])
@@ -157,13 +159,14 @@ class _Reader:
                 waiting.append(known[event.name])
         return tuple((name, event) for name, event in known.items() if name in used)
 
-    def clause(self, query: Query, tree: Tree[Token]) -> Query:
+    def clause(self, query: Query, tree: Part) -> Query:
         field = {"window": "window", "hop": "hop", "group_by": "group", "emit_empty": "empty", "qos": "qos"}[tree.data]
         if getattr(query, field):
             raise self.refuse(f"{tree.children[0].upper()} is given twice", _start(tree), "remove one of them")
         match tree.data:
             case "window" | "hop":
-                return replace(query, **{field: self.duration(tree.children[1])})
+                span = self.duration(tree.children[1])
+                return replace(query, window=span) if tree.data == "window" else replace(query, hop=span)
             case "group_by":
                 names = self.names(tree.children[2])
                 return replace(query, group=tuple(n for n, _ in names), group_at=tuple(place for _, place in names))
@@ -172,7 +175,7 @@ class _Reader:
         backlog = int(tree.children[4]) if len(tree.children) > 3 else None
         return replace(query, qos=Qos(self.duration(tree.children[2]), backlog))
 
-    def items(self, tree: Tree[Token]) -> tuple[tuple[Item, ...], list[tuple[str, int]]]:
+    def items(self, tree: Part) -> tuple[tuple[Item, ...], list[tuple[str, int]]]:
         items: list[Item] = []
         shown: list[tuple[str, int]] = []
         for part in tree.children:
@@ -185,7 +188,7 @@ class _Reader:
             raise self.refuse(f'"{name}" is no aggregate', at, f"select an aggregate, e.g. last({name}) or count(*)")
         return tuple(items), shown
 
-    def item(self, tree: Tree[Token]) -> Item:
+    def item(self, tree: Part) -> Item:
         call = tree.children[0]
         at = _start(call)
         aggregate = self.aggregate(call)
@@ -193,7 +196,7 @@ class _Reader:
             return Item(self.name(tree.children[2])[0], aggregate, at)
         return Item(default_name(aggregate), aggregate, at, named=False)
 
-    def aggregate(self, call: Tree[Token]) -> Aggregate:
+    def aggregate(self, call: Part) -> Aggregate:
         fn, at = str(call.children[0]).lower(), _start(call)
         if fn not in AGGREGATES:
             raise self.refuse(f'unknown aggregate "{call.children[0]}"', at, did_you_mean(fn, AGGREGATES))
@@ -206,7 +209,7 @@ class _Reader:
             error.fix = error.fix.replace(f'["{fn}", "column"]', f"{fn}(column)") if error.fix else None
             raise at_place(error, self.text, at) from None
 
-    def arguments(self, tokens: Tree[Token]) -> list[tuple[str, int]]:
+    def arguments(self, tokens: Part) -> list[tuple[str, int]]:
         """The texts between commas, with their places."""
         parts: list[list[Any]] = [[]]
         for child in tokens.children:
@@ -226,7 +229,7 @@ class _Reader:
 
     # --- drives and events --------------------------------------------------------------------------------------------
 
-    def drive(self, tree: Tree[Token]) -> Drive:
+    def drive(self, tree: Part) -> Drive:
         match tree.data:
             case "on_arrival":
                 return OnArrival()
@@ -238,7 +241,7 @@ class _Reader:
                 return At(self.event(tree.children[1]), by, places)
         return Meanwhile(self.event(tree.children[1]), continuous=len(tree.children) > 2)
 
-    def event(self, tree: Tree[Token]) -> Event:
+    def event(self, tree: Part) -> Event:
         at = _start(tree)
         match tree.data:
             case "named":
@@ -257,7 +260,7 @@ class _Reader:
                 return self.sequence(tree)
         return self.lasting(tree, at)
 
-    def content(self, tree: Tree[Token], at: int) -> Event:
+    def content(self, tree: Part, at: int) -> Event:
         stream, place = self.name(tree.children[1])
         if len(tree.children) < 3:
             return Arrive(stream, None, place)
@@ -265,7 +268,7 @@ class _Reader:
         made = Arrive if tree.data == "arrive" else Becomes
         return made(stream, where, place, where_at)
 
-    def changes(self, tree: Tree[Token], at: int) -> Event:
+    def changes(self, tree: Part, at: int) -> Event:
         stream, place = self.name(tree.children[1])
         column, column_at = self.name(tree.children[2])
         way = next((c.lower() for c in tree.children if isinstance(c, Token) and c.type in ("UP", "DOWN")), "any")
@@ -274,11 +277,11 @@ class _Reader:
         if len(options) > 1:
             raise self.refuse("CHANGES has one reference", _start(options[1]), "give WITHIN or SINCE LAST, not both")
         within = next((self.duration(o.children[1]) for o in options if o.data == "change_within"), None)
-        step = "".join(number.children)
+        step = "".join(map(str, number.children))
         value = int(step) if re.fullmatch(r"-?\d+", step) else float(step)
         return Changes(stream, column, value, way, within, place, column_at)  # type: ignore[arg-type]  # three words
 
-    def sequence(self, tree: Tree[Token]) -> Event:
+    def sequence(self, tree: Part) -> Event:
         outer, sign, inner, *modifiers = tree.children
         assert isinstance(sign, Token)
         spans = [self.duration(m.children[1]) for m in modifiers if m.data == "within"]
@@ -288,7 +291,7 @@ class _Reader:
         place = sign.start_pos
         return Sequence(self.event(outer), self.event(inner), spans[0] if spans else None, bool(opens), place)
 
-    def lasting(self, tree: Tree[Token], at: int) -> Event:
+    def lasting(self, tree: Part, at: int) -> Event:
         _, begin, ending, *options = tree.children
         end = self.duration(ending.children[0]) if ending.data == "length" else self.event(ending.children[0])
         event = Lasting(self.event(begin), end, at=at)
@@ -301,7 +304,7 @@ class _Reader:
             event = self.option(event, option)
         return event
 
-    def option(self, event: Lasting, tree: Tree[Token]) -> Lasting:
+    def option(self, event: Lasting, tree: Part) -> Lasting:
         match tree.data:
             case "lasting_by":
                 names = self.names(tree.children[1])
@@ -333,7 +336,7 @@ class _Reader:
             return int(tree.children[0])
         return re.sub(r"\s+", " ", str(tree.children[0]))
 
-    def expression(self, tree: Tree[Token]) -> Expr:
+    def expression(self, tree: Part) -> Expr:
         return self.parsed(self.text[_start(tree) : _end(tree)], _start(tree))
 
     def parsed(self, text: str, at: int) -> Expr:
@@ -365,9 +368,12 @@ _DRIVES = ("on_arrival", "each_hop", "at", "during")
 _CLAUSES = ("window", "hop", "group_by", "emit_empty", "qos")
 _WORD = re.compile(r"(?<![\w.'])[A-Za-z_]\w*(?!\s*[(\w])", re.ASCII)
 _OPERATORS = frozenset(
-    "and or not in is null like between case when then else end true false as distinct from escape "
-    "bigint int integer double float varchar string text boolean bool date timestamp timestamptz decimal".split()
-)
+    (
+        "and", "or", "not", "in", "is", "null", "like", "between", "case", "when", "then", "else", "end", "true",
+        "false", "as", "distinct", "from", "escape", "bigint", "int", "integer", "double", "float", "varchar",
+        "string", "text", "boolean", "bool", "date", "timestamp", "timestamptz", "decimal",
+    )
+)  # fmt: skip
 _REFERENCE = re.compile(r"(?<![\w.\"'])([A-Za-z_]\w*)\s*\.\s*([A-Za-z_]\w*)(?!\s*[\w(.])")
 
 
@@ -400,11 +406,11 @@ def _string(token: Any) -> str:
     return str(token)[1:-1].replace("''", "'")
 
 
-def _start(part: Any) -> int:
-    found: int = part.start_pos if isinstance(part, Token) else part.meta.start_pos
-    return found
+def _start(part: Part) -> int:
+    found = part.start_pos if isinstance(part, Token) else part.meta.start_pos
+    return int(found or 0)
 
 
-def _end(part: Any) -> int:
-    found: int = part.end_pos if isinstance(part, Token) else part.meta.end_pos
-    return found
+def _end(part: Part) -> int:
+    found = part.end_pos if isinstance(part, Token) else part.meta.end_pos
+    return int(found or 0)

@@ -12,10 +12,13 @@ from streamproof.plan.durations import write_span
 from streamproof.plan.text import to_text
 
 KEYWORDS: Final = frozenset(
-    "event select from where as on arrival every at during continuous window hop group by emit empty qos latency "
-    "backlog time cron arrive becomes changes lasting up down within since last pair each fifo lifo max open tick "
-    "ticks".split()
-)
+    (
+        "event", "select", "from", "where", "as", "on", "arrival", "every", "at", "during", "continuous", "window",
+        "hop", "group", "by", "emit", "empty", "qos", "latency", "backlog", "time", "cron", "arrive", "becomes",
+        "changes", "lasting", "up", "down", "within", "since", "last", "pair", "each", "fifo", "lifo", "max", "open",
+        "tick", "ticks",
+    )
+)  # fmt: skip
 _SIMPLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 

@@ -62,7 +62,9 @@ def loads_all(text: str) -> dict[str, Plan]:
     return {str(n): reader.plan(tree) for n, tree in enumerate(statements, start=1)}
 
 
-_UNITS = "nanoseconds?|microseconds?|milliseconds?|seconds?|minutes?|hours?|days?|weeks?|secs?|mins?|hrs?|[nuµm]?s|[mhdw]"
+_UNITS = (
+    "nanoseconds?|microseconds?|milliseconds?|seconds?|minutes?|hours?|days?|weeks?|secs?|mins?|hrs?|[nuµm]?s|[mhdw]"
+)
 _LENGTH = re.compile(rf"(?i)\b(\d+(?:\.\d+)?\s*(?:{_UNITS})\b(?:\s*\d+(?:\.\d+)?\s*(?:{_UNITS})\b)*)")
 _WINDOW = re.compile(r"(?i)\b(TUMBLING|HOPPING)\s*\(([^()']*)\)")
 _TOP = re.compile(
@@ -95,7 +97,9 @@ def _unread(error: sqlglot.errors.SqlglotError, text: str, prepared: str) -> Str
         offset = starts[min(line, len(starts)) - 1] + max(0, column - len(near))
     offset = word_offset(text, near, max(0, offset - 40)) or offset if near.isidentifier() else offset
     what = f"cannot read the SQL near {near!r}" if near else f"cannot read the SQL: {str(error).splitlines()[0]}"
-    return refuse(what, text, min(offset, len(text)), fix="write e.g. SELECT k, count(*) FROM S GROUP BY k, TUMBLING(10 s)")
+    return refuse(
+        what, text, min(offset, len(text)), fix="write e.g. SELECT k, count(*) FROM S GROUP BY k, TUMBLING(10 s)"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ class _Reader:
     def refuse(self, what: str, fix: str, near: str = "") -> StreamproofError:
         return refuse(what, self.text, word_offset(self.text, near, 0) if near else 0, fix=fix)
 
-    def plan(self, tree: exp.Expression) -> Plan:
+    def plan(self, tree: exp.Expr) -> Plan:
         if isinstance(tree, exp.Subquery):
             return self.plan(tree.this)
         if isinstance(tree, exp.Union):
@@ -125,7 +129,7 @@ class _Reader:
             raise self.refuse(f"{tree.key.upper()} is no query", "write SELECT … FROM …")
         return self._select(tree)
 
-    def _united(self, tree: exp.Expression) -> tuple[Plan, ...]:
+    def _united(self, tree: exp.Expr) -> tuple[Plan, ...]:
         plan = self.plan(tree)
         return plan.ins if isinstance(tree, exp.Union) and isinstance(plan, nodes.Union) else (plan,)
 
@@ -154,7 +158,7 @@ class _Reader:
             source = self._joined(source, join)
         return source
 
-    def _table(self, tree: exp.Expression) -> _From:
+    def _table(self, tree: exp.Expr) -> _From:
         if isinstance(tree, exp.Subquery):
             return _From(self.plan(tree.this), (tree.alias or "",))
         if not isinstance(tree, exp.Table) or tree.args.get("db"):
@@ -177,7 +181,7 @@ class _Reader:
             raise self.refuse(f"{side or kind} JOIN is not supported", fix, side or kind)
         return _From(left.plan, (*left.names, *right.names), (_JOINS[side], left.plan, right.plan, condition))
 
-    def _where(self, source: _From, where: exp.Expression | None) -> _From:
+    def _where(self, source: _From, where: exp.Expr | None) -> _From:
         if where is None:
             return source
         condition = self._expression(where.this, source)
@@ -192,7 +196,7 @@ class _Reader:
 
     # --- what is selected ---------------------------------------------------------------------------------------------
 
-    def _plain(self, source: _From, items: list[exp.Expression], top: Any) -> Plan:
+    def _plain(self, source: _From, items: list[exp.Expr], top: Any) -> Plan:
         if top is not None:
             raise self.refuse("TOP needs a window", "add GROUP BY SNAPSHOT, or TUMBLING(10 s)", "TOP")
         for item in items:
@@ -213,7 +217,7 @@ class _Reader:
         kind, left, right, on = source.join
         return kind(left, right, on, select)
 
-    def _named(self, items: list[exp.Expression], source: _From) -> Named:
+    def _named(self, items: list[exp.Expr], source: _From) -> Named:
         named = tuple((self._name(item), self._expression(item.unalias(), source)) for item in items)
         names = [name for name, _ in named]
         for name in names:
@@ -222,7 +226,7 @@ class _Reader:
                 raise self.refuse(f'two columns are called "{name}"', fix, name)
         return named
 
-    def _name(self, item: exp.Expression) -> str:
+    def _name(self, item: exp.Expr) -> str:
         if isinstance(item, exp.Star):
             raise self.refuse("* stands alone", "list the columns, or select * only", "SELECT")
         call = _call_of(item)
@@ -235,7 +239,7 @@ class _Reader:
 
     # --- windows ------------------------------------------------------------------------------------------------------
 
-    def _groups(self, group: exp.Expression | None, source: _From) -> tuple[list[str], Window | None]:
+    def _groups(self, group: exp.Expr | None, source: _From) -> tuple[list[str], Window | None]:
         keys: list[str] = []
         window: Window | None = None
         for part in group.expressions if group is not None else ():
@@ -253,7 +257,7 @@ class _Reader:
             raise self.refuse("GROUP BY needs a window", fix, "GROUP")
         return keys, window
 
-    def _window(self, part: exp.Expression) -> Window | None:
+    def _window(self, part: exp.Expr) -> Window | None:
         name, args = (part.name.lower(), []) if isinstance(part, exp.Column) and not part.table else ("", [])
         if isinstance(part, exp.Anonymous):
             name, args = str(part.this).lower(), part.expressions
@@ -276,7 +280,7 @@ class _Reader:
         except StreamproofError as error:
             raise at_place(error, self.text, word_offset(self.text, name.upper(), 0)) from None
 
-    def _length(self, arg: exp.Expression) -> int | str:
+    def _length(self, arg: exp.Expr) -> int | str:
         if not isinstance(arg, exp.Literal | exp.Neg):
             raise self.refuse("a window takes lengths of time", "write TUMBLING(10 s) or TUMBLING(10)", arg.sql())
         return read_span(arg.this if isinstance(arg, exp.Literal) and arg.is_string else int(arg.sql()))
@@ -307,11 +311,12 @@ class _Reader:
             else:
                 aggs.append((name, made))
             order.append((name, Col(name)))
-        plan = self._result(plan, inner, keys, window, aggs, modules)
+        plan = self._result((plan, inner), keys, window, aggs, modules)
         natural = [(key, Col(key)) for key in keys] + [(name, Col(name)) for name, _ in (*aggs, *modules)]
         return plan if order == natural else nodes.Select(plan, tuple(order))
 
-    def _result(self, plan: Plan, inner: Plan, keys: list[str], window: Window, aggs: Any, modules: Any) -> Plan:
+    def _result(self, plans: tuple[Plan, Plan], keys: list[str], window: Window, aggs: Any, modules: Any) -> Plan:
+        plan, inner = plans
         if modules and (aggs or len(modules) > 1):
             raise self.refuse("a module stands alone in its query", "ask for the others in another query", "SELECT")
         if not modules and not aggs:
@@ -323,7 +328,7 @@ class _Reader:
         """The join with the columns that the windows read, under their own names."""
         columns: dict[str, Expr] = {}
         for tree in [*items, *((top[1],) if top else ())]:
-            for column in tree.find_all(exp.Column) if isinstance(tree, exp.Expression) else ():
+            for column in tree.find_all(exp.Column) if isinstance(tree, exp.Expr) else ():
                 read = self._expression(column, source)
                 assert isinstance(read, Col)
                 if columns.setdefault(read.name, read) != read:
@@ -379,7 +384,7 @@ class _Reader:
 
     # --- expressions --------------------------------------------------------------------------------------------------
 
-    def _expression(self, tree: exp.Expression, source: _From) -> Expr:
+    def _expression(self, tree: exp.Expr, source: _From) -> Expr:
         """An expression; names of tables become sides, or are left out where there is one table."""
         copy = tree.copy()
         for column in list(copy.find_all(exp.Column)):
@@ -405,14 +410,14 @@ class _Reader:
 
 _NONE: tuple[Plan, Plan, Expr] = (nodes.Source(""), nodes.Source(""), TRUE)
 _NAMED = (exp.PropertyEQ, exp.Kwarg)
-_FUNCTIONS = {
+_FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.First: "first",
     exp.Last: "last", exp.Median: "median", exp.Stddev: "stdev_samp", exp.StddevSamp: "stdev_samp",
     exp.StddevPop: "stdev_pop", exp.Variance: "var_samp", exp.VariancePop: "var_pop",
 }  # fmt: skip
 
 
-def _call_of(item: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
+def _call_of(item: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
     """The name and the arguments of a function that stands alone."""
     tree = item.unalias()
     if isinstance(tree, exp.Anonymous):
@@ -423,13 +428,13 @@ def _call_of(item: exp.Expression) -> tuple[str, list[exp.Expression]] | None:
     return None if name is None else (name, list(_arguments(tree)))
 
 
-def _arguments(tree: exp.Expression) -> Iterator[exp.Expression]:
+def _arguments(tree: exp.Expr) -> Iterator[exp.Expr]:
     if tree.this is not None:
         yield tree.this
     yield from tree.expressions
 
 
-def _constant(tree: exp.Expression) -> Any:
+def _constant(tree: exp.Expr) -> Any:
     found = parse(tree.sql(dialect="duckdb"))
     if columns_of(found) or not hasattr(found, "value"):
         raise PlanError(f"{tree.sql()} is not a constant", fix="give a number or text")

@@ -149,7 +149,7 @@ class Events:
         """The points at which an event happens, with the columns of the key."""
         found = self.resolved(event)
         match found:
-            case Arrive(where=where):
+            case Arrive():
                 plan, condition = self._seen(found, key)
                 return pick(plan if condition is None else nodes.Where(plan, condition), key)
             case Becomes():
@@ -172,7 +172,7 @@ class Events:
         self.check_columns(event.stream, where, event.where_at)
         if where is None:
             return plan, None
-        columns = {name: kind for name, kind in schema}
+        columns = dict(schema.columns)
         wanted: dict[str, list[str]] = {}
         for stream, name in latest_values(where):
             at = word_offset(self.query.text, stream, event.where_at)
@@ -207,7 +207,7 @@ class Events:
         self.check_column(event.stream, event.column, event.column_at)
         kind = self.schema(event.stream, event.at)[event.column]
         if not kind.is_numeric:
-            what = f'{event.stream}.{event.column} is {kind}, and only numbers change by an amount'
+            what = f"{event.stream}.{event.column} is {kind}, and only numbers change by an amount"
             raise self.refuse(what, event.column_at, fix="use BECOMES for other values", name="type_mismatch")
         if isinstance(event.step, bool) or not isinstance(event.step, int | float) or event.step <= 0:
             raise self.refuse(f"a change must be positive, got {event.step}", event.at, fix="use UP or DOWN for a sign")

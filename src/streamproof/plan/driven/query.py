@@ -23,7 +23,6 @@ Pair: TypeAlias = Literal["each", "fifo", "lifo"]
 Way: TypeAlias = Literal["any", "up", "down"]
 
 
-
 def _place() -> Any:
     """A field for where something stands in the text; equal queries may stand anywhere."""
     return field(default=None, compare=False, repr=False)

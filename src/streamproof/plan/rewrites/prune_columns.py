@@ -147,12 +147,8 @@ def _wants(part: Typed, needed: Names) -> tuple[Names, ...]:
             return (_wants_of_group(part, needed),)
         case nodes.Session(key=key):
             return (needed | set(key),)
-        case Transition() | Drift():  # ties are ordered by the whole payload
-            return (_all(part),)
-        case Pairing(key=key):
-            return _all(part), frozenset(key)
-        case During():
-            return _all(part), _wants_of_data(part, node)
+        case Transition() | Drift() | Pairing() | During():
+            return _wants_of_driven(part, node)
         case nodes.Aggregation() | nodes.TopK() | nodes.Uda() | nodes.Udo():
             return (_wants_of_window(part, node, needed),)
     return (needed,) * len(part.inputs)
@@ -181,6 +177,16 @@ def _wants_of_window(part: Typed, node: nodes.Windowed, needed: Names) -> Names:
             return names_read(arg)
         case nodes.Udo(map=mapping):
             return _read_by(expr for _, expr in mapping or ())
+
+
+def _wants_of_driven(part: Typed, node: Transition | Drift | Pairing | During) -> tuple[Names, ...]:
+    """Ties are ordered by the whole payload of what is driven."""
+    match node:
+        case Pairing(key=key):
+            return _all(part), frozenset(key)
+        case During():
+            return _all(part), _wants_of_data(part, node)
+    return (_all(part),)
 
 
 def _wants_of_data(part: Typed, node: During) -> Names:

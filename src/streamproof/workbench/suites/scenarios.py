@@ -64,6 +64,20 @@ def others() -> tuple[Intent, ...]:
     )
 
 
+def longer() -> tuple[Intent, ...]:
+    """Streams long enough that state is tidied on the way."""
+    a, b = I.stream(), I.stream()
+    calm = I.events(
+        most=60, duration=I.one_of("short", "point"), overlap=I.one_of("low", "medium"), speculative=False,
+        pattern=I.one_of("random", "staggered"), duplicates="none",
+    )  # fmt: skip
+    stateful = ("agg", "topk", "session", "coalesce", "stitch", "distinct", "alter_duration")
+    return (
+        I.operator(a, among=stateful).over(calm).called("long-streams"),
+        I.operator(a, b, among=JOINS).over(calm).called("long-joins"),
+    )
+
+
 def everything() -> tuple[Intent, ...]:
     """All of them."""
-    return (*single(), *pairs(), *groups(), *others())
+    return (*single(), *pairs(), *groups(), *others(), *longer())
