@@ -16,6 +16,9 @@ settings.register_profile("steady", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
+# Tests of the command line name no engine and mean the quickest; the default, Spark, has tests of its own.
+os.environ.setdefault("STREAMPROOF_ENGINE", "duckdb")
+
 
 @pytest.fixture(scope="session")
 def postgres_dsn() -> Iterator[str]:

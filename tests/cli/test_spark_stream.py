@@ -37,3 +37,18 @@ def test_a_stream_gives_the_rows_of_the_oracle(run: Callable[..., Done], lay: Ca
     assert (streamed.code, wanted.code) == (0, 0), streamed.err
     assert sorted(streamed.out.splitlines()) == sorted(wanted.out.splitlines())
     assert len(wanted.rows) == 5
+
+
+def test_spark_is_the_default(
+    run: Callable[..., Done], lay: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = (
+        lay("plan.json", PLAN),
+        "--input",
+        f"S={lay('S.jsonl', [{'id': 'e', 'le': 1, 're': 3, 'payload': {'v': 2}}])}",
+    )
+    on_duckdb = run("run", *given)
+    monkeypatch.delenv("STREAMPROOF_ENGINE")
+    by_default = run("run", *given)
+    assert (by_default.code, by_default.out) == (0, on_duckdb.out)
+    assert "does not use SQL" in run("run", *given, "--show-sql").err

@@ -39,6 +39,15 @@ def test_identical_bytes_for_1_3_and_8_partitions(kind: str, configured, spark, 
     same_bytes(configured(path, "author_ts", worse(80), unit="s"), spark, tmp_path)
 
 
+def test_a_distribution_of_ones_own_is_found_by_the_workers(configured, spark, tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "own_delays.py").write_text("def longest(chances, lowest, highest):\n    return lowest * 0 + highest\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "s.csv").write_text("t\n" + "".join(f"{n}\n" for n in range(300)))
+    config = configured(tmp_path / "s.csv", "t", {"maxDelay": 7, "distribution": "own_delays:longest"})
+    (outcome,) = generate_disorder(config, out=tmp_path, work=tmp_path, spark=spark, partitions=2)
+    assert outcome.manifest["delays"]["drawn"]["min"] == 7
+
+
 @pytest.mark.slow
 def test_identical_bytes_of_all_commits(configured, spark, tmp_path: Path) -> None:
     same_bytes(configured(COMMITS, "author_ts", *map(worse, (5, 20, 50, 80)), unit="s"), spark, tmp_path)

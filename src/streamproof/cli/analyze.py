@@ -45,19 +45,18 @@ def analyze(
     json: Annotated[bool, typer.Option("--json", help="The figures, and errors, as JSON.")] = False,
 ) -> None:
     """Say how disordered a stream is, what a watermark delay would lose, and which one to choose."""
-    from streamproof.disorder.analysis import analyze_file, delay_ticks  # noqa: PLC0415  # compiled code, loaded when used
+    from streamproof.disorder.analysis import analyze_file  # noqa: PLC0415  # compiled code, loaded when used
 
     ticks = _unit(unit)
     if on not in ("auto", "spark", "here"):
         raise InputError(f"--on cannot be {on}", at="--on", fix="auto, spark or here")
     if html is not None and html.exists() and not overwrite:
         raise InputError(f"{html} exists", at="--html", fix="choose another path, or say --overwrite")
-    spans = [delay_ticks(text, ticks or "us", option) for text, option in ((delay, "--delay"), (window, "--window"))]
     with progress("analyzing"):
         found = analyze_file(
             file, _column(event_time), arrival=None if arrival is None else _column(arrival), unit=ticks,
             key=None if key is None else _column(key), separator=_separator(separator), header=header, format=format,
-            zone=zone, more=more, batch_rows=batch_rows, delay=spans[0], window=spans[1], on=on, partitions=partitions,
+            zone=zone, more=more, batch_rows=batch_rows, delay=delay, window=window, on=on, partitions=partitions,
             work=work, rejects=rejects or Path(f"{file.stem}.rejects.jsonl"),
         )  # fmt: skip
     if html is not None:

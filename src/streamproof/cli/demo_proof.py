@@ -144,7 +144,7 @@ def _found_out() -> None:
     from streamproof.workbench.suite import Suite  # noqa: PLC0415
 
     left, right = I.stream(), I.stream()
-    plain = I.events(speculative=False)
+    plain = I.events(pattern="dense", speculative=False)
     joins = (
         I.operator(left, right, among=("join", "left_outer", "followed_by", "lasj", "clip")).over(plain).called("joins")
     )

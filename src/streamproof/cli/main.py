@@ -38,7 +38,10 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, run, explain, trace, validate, convert, generate, analyze, disorder, replay, qos, serve, warm_up, verify):
+for command in (
+    demo, run, explain, trace, validate, convert, generate, analyze, disorder,
+    replay, qos, serve, warm_up, verify,
+):  # fmt: skip
     app.command()(command)
 app.add_typer(modules, name="modules")
 

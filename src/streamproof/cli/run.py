@@ -31,8 +31,11 @@ def run(
         list[str] | None, typer.Option(help="NAME=FILE for each source; JSONL, CSV, Parquet or Arrow.")
     ] = None,
     engine: Annotated[
-        str, typer.Option(help="duckdb, postgres, spark, or local: part by part as input comes.")
-    ] = "duckdb",
+        str,
+        typer.Option(
+            help="spark, duckdb, postgres, or local: part by part as input comes.", envvar="STREAMPROOF_ENGINE"
+        ),
+    ] = "spark",
     mode: Annotated[Mode | None, typer.Option(help="spark: batch (default), or stream.")] = None,
     checkpoint: Annotated[Path | None, typer.Option(help="spark stream: where to go on from after a stop.")] = None,
     emit: Annotated[Emit, typer.Option(help="The canonical history, or physical events.")] = "cht",

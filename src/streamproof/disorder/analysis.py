@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from streamproof.disorder.units import TICKS, TimeUnit
 from streamproof.disorder.watermark import simulate
 from streamproof.errors import InputError
 
+Simulation: TypeAlias = "tuple[int | None, int | str | None, int | str | None]"
+"""Rows of a micro-batch, the watermark's delay and the length of windows, in ticks or as text."""
 BLAMED: Final = 10
 SUSPECT: Final = (0.01, 0.10)  # a clock is looked at that makes so many of all, and of the late events, late
 
@@ -73,7 +75,7 @@ def analyze_file(
     path: Path, event_time: int | str, *, arrival: int | str | None = None, unit: TimeUnit | None = None,
     key: int | str | None = None, separator: str = ",", header: bool | None = None, format: str | None = None,  # noqa: A002
     zone: str | None = None, more: bool = False, duplicates: bool = True, batch_rows: int | None = None,
-    delay: int | None = None, window: int | None = None, on: str = "auto", spark: Any = None,
+    delay: int | str | None = None, window: int | str | None = None, on: str = "auto", spark: Any = None,
     partitions: int | None = None, work: Path | None = None, rejects: Path | None = None,
 ) -> Analysis:  # fmt: skip
     """Measure a file or a folder of files, in the order of their rows or of ``arrival``."""
@@ -144,7 +146,7 @@ def _stream(loaded: Loaded, runner: Runner) -> Stream:
 
 def analyze_stream(
     stream: Stream, runner: Runner, *, more: bool = False, duplicates: bool = True,
-    simulation: tuple[int | None, int | None, int | None] = (None, None, None),
+    simulation: Simulation = (None, None, None),
 ) -> Analysis:  # fmt: skip
     """All figures of a stream."""
     found = _measured(stream, runner)
@@ -184,13 +186,12 @@ def analyze_stream(
     return Analysis(figures)
 
 
-def _on_request(
-    stream: Stream, runner: Runner, simulation: tuple[int | None, int | None, int | None], usual: int
-) -> dict[str, Any]:
+def _on_request(stream: Stream, runner: Runner, simulation: Simulation, usual: int) -> dict[str, Any]:
     """Figures by key, and what Spark would drop at a delay, by default the usual one."""
     figures: dict[str, Any] = {"keys": _keys(stream, runner)} if stream.keyed else {}
-    batch, delay, window = simulation
+    batch, wait, length = simulation
     if batch is not None:
+        delay, window = delay_ticks(wait, stream.unit, "--delay"), delay_ticks(length, stream.unit, "--window")
         wanted = usual if delay is None else delay
         figures["spark"] = simulate(stream.shelf, runner, stream.rows, batch, wanted, window, stream.unit)
     return figures

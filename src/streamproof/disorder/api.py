@@ -26,7 +26,7 @@ def analyze(data: DataFrame, event_time: int | str, **options: Any) -> Analysis 
 def analyze(data: str | Path | DataFrame, event_time: int | str, **options: Any) -> Analysis | Monitor:
     """How disordered a file, a folder or a DataFrame is; a streaming DataFrame is watched by a running monitor.
 
-    Options: ``arrival``, ``unit``, ``key``, ``more``, ``batch_rows`` with ``delay`` and ``window`` in ticks, and for
+    Options: ``arrival``, ``unit``, ``key``, ``more``, ``batch_rows`` with ``delay`` and ``window``, and for
     files ``separator``, ``header``, ``format``, ``zone``, ``on``, ``partitions``, ``work``.
     """
     if isinstance(data, str | Path):

@@ -28,7 +28,7 @@ _NUMBERS = ("tinyint", "smallint", "int", "bigint")
 def analyze_frame(
     frame: DataFrame, event_time: str, *, arrival: str | None = None, unit: TimeUnit | None = None,
     key: str | None = None, more: bool = False, duplicates: bool = True, batch_rows: int | None = None,
-    delay: int | None = None, window: int | None = None, zone: str | None = None, work: Path | None = None,
+    delay: int | str | None = None, window: int | str | None = None, zone: str | None = None, work: Path | None = None,
 ) -> Analysis:  # fmt: skip
     """Measure a DataFrame. Without ``arrival`` its rows arrive partition by partition, as it gives them."""
     runner = OnSpark(frame.sparkSession)

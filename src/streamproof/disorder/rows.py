@@ -234,6 +234,13 @@ def array_times(layout: Layout, column: pa.ChunkedArray, status: Any) -> tuple[I
     status[array.is_null().to_numpy(zero_copy_only=False) & (status == GOOD)] = NO_TIME
     if pa.types.is_integer(kind):
         return ints(array.fill_null(0).cast(pa.int64())), np.zeros(len(array), np.bool_)
+    if pa.types.is_floating(kind):
+        numbers = array.fill_null(0).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        far = ~(np.abs(numbers) <= float(LIMIT))  # not a number is far as well
+        status[far & (status == GOOD)] = ODD_TIME
+        whole = np.where(far, 0, numbers)
+        status[(whole != np.rint(whole)) & (status == GOOD)] = TOO_FINE
+        return whole.astype(np.int64), np.zeros(len(array), np.bool_)
     if pa.types.is_date(kind):
         days = ints(array.fill_null(0).cast(pa.date32()).cast(pa.int32()).cast(pa.int64()))
         return days * 86_400 * per_second, np.ones(len(array), np.bool_)

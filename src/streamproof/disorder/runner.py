@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -68,7 +69,8 @@ class OnSpark:
             return []
         tasks = min(len(calls), self._partitions) if self._partitions else len(calls)
         packed = pickle.dumps((function, list(calls)))
-        frame = self.spark.range(0, len(calls), 1, tasks).mapInArrow(_Task(packed), "id long, result binary")
+        task = _Task(packed, tuple(sys.path))
+        frame = self.spark.range(0, len(calls), 1, tasks).mapInArrow(task, "id long, result binary")
         try:
             rows = frame.collect()
         except Exception as error:
@@ -86,12 +88,14 @@ class OnSpark:
 class _Task:
     """What a Spark task does: its calls, one after the other."""
 
-    def __init__(self, packed: bytes) -> None:
+    def __init__(self, packed: bytes, path: Sequence[str]) -> None:
         self._packed = packed
+        self._path = path  # so that functions of the user's own are found
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa  # noqa: PLC0415
 
+        sys.path += [place for place in self._path if place not in sys.path]
         function, calls = pickle.loads(self._packed)  # noqa: S301  # from our own driver, never from disk
         for batch in batches:
             for number in batch.column(0).to_pylist():

@@ -36,6 +36,7 @@ class Lane:
     groups: Groups
     observed: Observed
     done: int = 0  # events that are through
+    siblings: list[Lane] = field(default_factory=list)  # the lanes of the same query, this one among them
 
 
 @dataclass
@@ -153,8 +154,7 @@ class Serving:
         start, end = work.tasks[0].content[0], work.tasks[-1].content[1]  # type: ignore[index]  # tasks hold rows
         replay, window = lane.groups.replay, self.server.promises[lane.query].query.task == "window"
         found = lane.observed
-        waiting = [other for other in self.lanes if other.query == lane.query]
-        found.wait(sum(other.groups.arrived(now) - other.done for other in waiting))
+        found.wait(sum(other.groups.arrived(now) - other.done for other in lane.siblings))
         lane.done = end
         came = replay.times[start:end]
         period = lane.groups.period
@@ -181,6 +181,8 @@ def serve(server: QueryServer, inputs: Mapping[str, Mapping[str, Replay]]) -> Se
         for p in promises
         for shape in p.shapes
     ]
+    for lane in lanes:
+        lane.siblings = [other for other in lanes if other.query == lane.query]
     scheduler = QedScheduler(verdict.flows, plan, server.machine.capacity, pieces=_pieces(lanes))
     return Serving(server, lanes, observed, scheduler)
 
