@@ -114,6 +114,7 @@ def test_blame_adds_up_over_pieces(tmp_path: Path) -> None:
         found = analyze_file(path, "t", unit="s", on="here", partitions=pieces)
         blamed = [(event["event_time"], event["made_late"], event["ahead"]) for event in found["blame"]]
         assert blamed == [(1000, 499, 1000), (1001, 400, 1)]
+        assert [event["row"] for event in found["blame"]] == ["line 3", "line 503"]
 
 
 def test_a_wrong_clock_is_found_and_said(tmp_path: Path) -> None:

@@ -319,6 +319,16 @@ def test_sources_that_cannot_be_read(  # noqa: PLR0917  # fixtures
     assert not list(tmp_path.glob("s-1*"))
 
 
+def test_outputs_stay_below_their_folder(configured, written, tmp_path: Path) -> None:
+    path = written("s.csv", stream())
+    (tmp_path / "made").mkdir()
+    (outcome,) = generate_disorder(configured(path, "t", {"output": {"path": "x.jsonl"}}), out=tmp_path / "made")
+    assert outcome.path == tmp_path / "made/x.jsonl"
+    assert json.loads(outcome.path.read_text().splitlines()[0])["device"] == "dev0"
+    with pytest.raises(InputError, match="leads out of"):
+        generate_disorder(configured(path, "t", {"output": {"path": "../x.csv"}}), out=tmp_path / "made")
+
+
 def test_existing_data_sets_are_not_overwritten(configured, written, tmp_path: Path) -> None:
     config = configured(written("s.csv", stream()), "t", {})
     generate_disorder(config, out=tmp_path)

@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamproof.properties import (
@@ -139,6 +139,7 @@ def built(tree: Tree) -> Any:
             return release(built(f), built(g), strict=kind == "strict").within(n)
 
 
+@example(("not", ("implies", ("atom", "a"), ("atom", "b"))), [LETTERS[3]])
 @given(trees, st.lists(st.sampled_from(LETTERS), max_size=6))
 def test_progress_gives_what_the_definitions_say(tree: Tree, word: list[dict[str, bool]]) -> None:
     progress = Progress(built(tree))
@@ -147,6 +148,7 @@ def test_progress_gives_what_the_definitions_say(tree: Tree, word: list[dict[str
         assert progress.feed(letter) is meaning(tree, word[:length], 0)
 
 
+@example(("until", ("next", 5, ("atom", "a")), ("atom", "b"), 3), [LETTERS[0], *[LETTERS[2]] * 29])
 @given(trees, st.lists(st.sampled_from(LETTERS), min_size=30, max_size=30))
 def test_the_safe_length_decides(tree: Tree, word: list[dict[str, bool]]) -> None:
     length = safe_length(built(tree))
@@ -159,6 +161,11 @@ def test_the_safe_length_decides(tree: Tree, word: list[dict[str, bool]]) -> Non
 def test_equal_formulas_are_one_and_twice_not_is_nothing(tree: Tree) -> None:
     assert built(tree) is built(tree)
     assert evaluate(~~built(tree), LETTERS) is evaluate(built(tree), LETTERS)
+
+
+def test_the_safe_length_counts_the_left_side_of_until() -> None:
+    assert safe_length(until(next_(5, a), b).within(3)) == 7
+    assert safe_length(until(next_(5, a), b).within(1)) == 1
 
 
 def test_release_is_weak_unless_strict() -> None:

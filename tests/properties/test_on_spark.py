@@ -135,6 +135,20 @@ def test_a_wrong_property_fails_and_shrinks_to_one_row(spark: SparkSession) -> N
     assert summaries[0].queries <= 6
 
 
+def test_a_body_may_run_several_subjects(spark: SparkSession) -> None:
+    def doubled(rows: DataFrame) -> DataFrame:
+        return highest(rows.selectExpr("sensor", "2 * v AS v", "at"))
+
+    @settings(max_examples=8, database=None)
+    @given(rows=windows(always(of(readings, 1, 3), 2), size="1 minute", time="at"))
+    def twice_as_high(rows: WindowedStream) -> None:
+        once, twice = run_stream(spark, rows, highest), run_stream(spark, rows, doubled)
+        assert same([2 * row.v for row in once.output], [row.v for row in twice.output])
+
+    summary = prove(twice_as_high, seed=5)
+    assert summary.queries == 6  # one for all cases and two to check it, for each subject
+
+
 def test_a_monitor_is_a_streaming_query(spark: SparkSession, tmp_path: Any) -> None:
     import pyarrow.parquet as pq
 

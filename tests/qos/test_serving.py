@@ -11,10 +11,11 @@ from streamproof.errors import PlanError
 from streamproof.events.history import History
 from streamproof.events.schema import Schema
 from streamproof.generate import Facets
+from streamproof.language.eql import loads
 from streamproof.qos.arrivals import TokenBucket
 from streamproof.qos.costs import declared, measured
 from streamproof.qos.replay import Replay
-from streamproof.qos.server import Promise, QueryServer, Refusal
+from streamproof.qos.server import Admitted, QueryServer, Refused
 from streamproof.qos.service import QoS
 from streamproof.qos.serving import serve
 
@@ -42,7 +43,7 @@ def test_three_streams_are_served_and_their_results_are_right() -> None:
         promise = server.register(
             plan, WISHES[name], name=name, arrival=stream.arrival(), cost=cost, window=window, schemas={"S": SCHEMA}
         )
-        assert isinstance(promise, Promise), promise.text
+        assert isinstance(promise, Admitted), promise.text
         inputs[name], outputs[name] = {"S": stream}, []
     found = serve(server, inputs).run(2.5, on_output=lambda name, batches: outputs[name].extend(batches))
     for name, plan in PLANS.items():
@@ -91,7 +92,7 @@ def test_a_query_that_does_not_fit_is_refused_with_a_latency_that_does() -> None
     heavy = server.register(PLANS["mean"], QoS("60 s"), name="hourly", cost=declared(400), **given)  # type: ignore[arg-type]
     assert heavy.admitted
     refused = server.register(PLANS["positive"], QoS("500 ms"), name="alerts", cost=declared(20), **given)  # type: ignore[arg-type]
-    assert isinstance(refused, Refusal)
+    assert isinstance(refused, Refused)
     assert refused.text.startswith("alerts wants 500 ms: at ")
     assert "ms of blocking by `hourly` exceeds the supply by" in refused.text
     least = Fraction(str(refused.remedies["max_latency_ms"]))
@@ -130,3 +131,11 @@ def test_three_streams_keep_their_bounds_for_twenty_seconds() -> None:
         assert seen.misses["scheduler"] == seen.misses["input"] == 0
         assert seen.misses["cost"] <= seen.rows // 100  # only where the machine was taken away
     assert found.scheduling_share < 0.05
+
+
+def test_a_wish_in_eql_is_the_wish() -> None:
+    plan = loads("SELECT count(*) AS n FROM S ON ARRIVAL WINDOW 1s QOS LATENCY 900ms BACKLOG 1000")
+    given = {"arrival": TokenBucket(10, "1/10"), "schemas": {"S": SCHEMA}, "cost": declared(1)}
+    found = QueryServer().register(plan, name="counted", **given)  # type: ignore[arg-type]
+    assert isinstance(found, Admitted)
+    assert found.bound == (900, 100)

@@ -124,10 +124,12 @@ def planted_bug() -> Iterator[None]:
     right = JoinKernel._meet  # what a bug would be in
 
     def wrong(self: JoinKernel, port: int, rows: Any) -> Any:
-        if port != 0 or not self._follows:
+        if not self._follows:
             return right(self, port, rows)
         key, le, re = (np.ascontiguousarray(rows[:, n]) for n in (KEY, LE, RE))
-        return self.stores[1].overlapping(key, le, re, low=le)  # it should be le + 1
+        if port == 0:
+            return self.stores[1].overlapping(key, le, re, low=le)  # it should be le + 1
+        return self.stores[0].overlapping(key, le, le + 1)  # it should end at le
 
     JoinKernel._meet = wrong  # type: ignore[method-assign]
     try:

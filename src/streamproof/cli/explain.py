@@ -17,11 +17,11 @@ from streamproof.plan.check import Typed, check
 from streamproof.plan.explain import explain as explained
 from streamproof.plan.explain import mermaid
 
-Shape = Literal["tree", "mermaid", "json", "xml", "python"]
+Shape = Literal["tree", "mermaid", "json", "xml", "python", "eql", "sql"]
 
 
 def explain(
-    plan: Annotated[str, typer.Argument(help="A plan: FILE.json, FILE.xml or module:object.", metavar="PLAN")],
+    plan: Annotated[str, typer.Argument(help="A plan: FILE.json, .xml, .eql, .sql or module:object.", metavar="PLAN")],
     to: Annotated[Shape, typer.Option("--as", help="A tree, a Mermaid diagram, or another language.")] = "tree",
     json: Annotated[bool, typer.Option("--json", help="The tree, sources and support as one JSON object.")] = False,
 ) -> None:

@@ -26,7 +26,7 @@ PICTURE_ROWS = 12  # larger results are shown as a table only
 
 
 def run(
-    plan: Annotated[str, typer.Argument(help="A plan: FILE.json, FILE.xml or module:object.", metavar="PLAN")],
+    plan: Annotated[str, typer.Argument(help="A plan: FILE.json, .xml, .eql, .sql or module:object.", metavar="PLAN")],
     input: Annotated[
         list[str] | None, typer.Option(help="NAME=FILE for each source; JSONL, CSV, Parquet or Arrow.")
     ] = None,

@@ -26,6 +26,7 @@ from streamproof.disorder.loading import Loaded, load
 from streamproof.disorder.measuring import Holder, Measured, measure_piece, runs_of, stitched_holders
 from streamproof.disorder.moments import moment_text
 from streamproof.disorder.order_measures import order_measures
+from streamproof.disorder.reading import key_of_row, place_of_row
 from streamproof.disorder.records import LOWEST
 from streamproof.disorder.runner import Runner, chosen_runner, workplace
 from streamproof.disorder.shelf import Shelf, SubShelf
@@ -231,14 +232,8 @@ def _blamed(holder: Holder, total: int, stream: Stream) -> dict[str, Any]:
         "made_late": holder.made_late,
         "percent": 100 * holder.made_late / total,
         "ahead": holder.ahead,
-        "row": row_text(holder.id),
+        "row": place_of_row(stream.loaded, holder.id),
     }
-
-
-def row_text(row_id: int) -> str:
-    """Where a row stands: the byte it starts at, and the file if there are several."""
-    file, place = row_id >> 44, row_id & ((1 << 44) - 1)
-    return f"file {file}, byte {place}" if file else f"byte {place}"
 
 
 def _over_time(found: Sequence[Measured], stream: Stream) -> list[list[float]]:
@@ -296,8 +291,6 @@ def _keys(stream: Stream, runner: Runner) -> dict[str, Any]:
 
 def _key_texts(stream: Stream, rows: Sequence[tuple[int, int]]) -> list[str]:
     """The keys of a few rows, read again."""
-    from streamproof.disorder.reading import key_of_row  # noqa: PLC0415
-
     if stream.loaded is None:
         return [f"key of row {row}" for row, _ in rows]
     return [key_of_row(stream.loaded, row, length) for row, length in rows]

@@ -269,7 +269,7 @@ def _experiment(document: object, at: str, folder: Path) -> Experiment:
         distribution=read_distribution(keys.take("distribution"), f"{at}.distribution", folder),
         per_key=_optional(keys, "perKey", bool, "true or false", default=None if key is None else True),
         outages=_outages(keys, at), skews=_skews(keys),
-        path=None if path is None else folder / path, format=_choice(place, "format", FORMATS),
+        path=None if path is None else Path(path), format=_choice(place, "format", FORMATS),
     )  # fmt: skip
     place.done()
     keys.done()

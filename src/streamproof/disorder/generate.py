@@ -73,7 +73,14 @@ def _targets(configuration: Configuration, out: Path) -> list[Path]:
     found = []
     for number, experiment in enumerate(configuration.experiments, start=1):
         kind = output_format(configuration, experiment)
-        found.append((experiment.path or out / f"{_stem(configuration)}-{number}.{kind}").resolve())
+        path = experiment.path or Path(f"{_stem(configuration)}-{number}.{kind}")
+        found.append((out / path).resolve())  # a whole path stays as it is
+        if not path.is_absolute() and not found[-1].is_relative_to(out.resolve()):
+            raise InputError(
+                f"{path} leads out of {out}",
+                at=f"experimentDataConfigurations[{number - 1}].output.path",
+                fix="stay below --out, or give a whole path",
+            )
     if len(set(found)) < len(found):
         raise InputError("two experiments write the same file", at="output.path", fix="give each its own")
     return found

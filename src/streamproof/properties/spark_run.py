@@ -169,10 +169,9 @@ def streamed(spark: SparkSession, feeds: Sequence[Feed], subject: Subject, setti
             full = Feed(feed.batches + sentinel, feed.time, feed.end, feed.schema)
             shutil.rmtree(folder / f"in{n}")
             write_feed(full, folder / f"in{n}")
-        many = max(len(feed.batches) for feed in feeds)
         outputs, triggers = [], []
         for n, frame in enumerate(frames):
-            output, seen = _query(frame, folder / f"check{n}", setting, many)
+            output, seen = _query(frame, folder / f"check{n}", setting)
             outputs.append(cut(output, on[n], end + wide // 2) if flush else output)
             triggers.append(seen)
         return Ran(tuple(outputs), triggers[0], tuple(notes))
@@ -228,35 +227,33 @@ def quick(spark: SparkSession) -> Iterator[None]:
                 spark.conf.set(name, old)
 
 
-def _query(frame: DataFrame, checkpoint: Path, setting: Setting, data: int) -> tuple[Output, tuple[Trigger, ...]]:
-    """Run one query to its end, stopping and restarting where asked."""
+def _query(frame: DataFrame, checkpoint: Path, setting: Setting) -> tuple[Output, tuple[Trigger, ...]]:
+    """Run one query to its end, killing and restarting it where asked."""
     found: dict[int, pa.Table] = {}
     triggers: list[Trigger] = []
+    killed: list[int] = []  # the micro-batch that the kill came in; it is done again after the restart
 
     def collect(batch: DataFrame, number: int) -> None:
-        if setting.restart_after is not None and number == setting.restart_after and number not in found:
-            found[number] = pa.table({})  # this batch is planned, and is done again after the restart
-            raise _Stop
+        if number == setting.restart_after and not killed:
+            killed.append(number)
+            raise KilledError
         found[number] = batch.toArrow()
 
-    attempts = 1 if setting.restart_after is None else 2
-    for attempt in range(attempts):
+    while True:
+        before = len(killed)
         query = _started(frame, collect, checkpoint, setting)
         try:
             _finish(query)
         except Exception:
-            if attempt == attempts - 1 or not _was_stopped(query):
+            if len(killed) == before:
                 raise
         triggers += [_trigger(progress) for progress in query.recentProgress]
-    return _joined(found, frame), tuple(triggers)
+        if len(killed) == before:
+            return _joined(found, frame), tuple(triggers)
 
 
-class _Stop(Exception):  # not an error: the kill of a restart
-    pass
-
-
-def _was_stopped(query: StreamingQuery) -> bool:
-    return "_Stop" in str(query.exception())
+class KilledError(Exception):
+    """The kill of a restart."""
 
 
 def _started(frame: DataFrame, collect: Callable[..., None], checkpoint: Path, setting: Setting) -> StreamingQuery:

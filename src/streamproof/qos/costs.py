@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Final
 
 import numpy as np
@@ -75,14 +74,14 @@ def measured(sample: Mapping[str, PhysicalStream], *, quantile: float = QUANTILE
 
 
 def fit_cost(sizes: Sequence[int], times: Sequence[float], *, quantile: float = QUANTILE) -> PushCost:
-    """The line above the measured times: its slope through the medians of each size, its height by the quantile."""
+    """The line above the measured times: its slope through the quickest of each size, its height by the quantile."""
     if len(sizes) != len(times) or not sizes:
         raise PlanError("a cost is fitted to as many times as sizes", at="cost")
     rows, spent = np.asarray(sizes, dtype=np.float64), np.asarray(times, dtype=np.float64)
     kinds = sorted(set(sizes))
-    middles = [median(spent[rows == size].tolist()) for size in kinds]
+    quickest = [float(spent[rows == size].min()) for size in kinds]  # what no noise has lengthened
     slope = 0.0
     if len(kinds) > 1:
-        slope = max(0.0, float(np.polyfit(kinds, middles, 1)[0]))
+        slope = max(0.0, float(np.polyfit(kinds, quickest, 1)[0]))
     height = float(np.quantile(spent - slope * rows, quantile))
     return PushCost(max(height, LEAST_MS), slope, quantile, len(times))

@@ -20,8 +20,9 @@ from streamproof.errors import PlanError
 from streamproof.events.schema import Schema
 from streamproof.plan.driven.qos import plan_qos
 from streamproof.plan.nodes import Plan, sources
-from streamproof.qos.admission import Admitted, Refused, admit, least_value
+from streamproof.qos import admission
 from streamproof.qos.arrivals import TokenBucket
+from streamproof.qos.batching import BatchPlan
 from streamproof.qos.calibrate import calibrate
 from streamproof.qos.costs import Measured, PushCost
 from streamproof.qos.exact import Exact, exact, millis, rounded, shown, shown_ms
@@ -53,7 +54,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Promise:
+class Admitted:
     """A registered query: its bounds, for events, and how it runs."""
 
     name: str
@@ -61,7 +62,13 @@ class Promise:
     shapes: tuple[Shape, ...]
     qos: QoS
     test: Test
+    plan: BatchPlan | None  # how its tasks are put together, as of its admission
     admitted: bool = True
+
+    @property
+    def bound(self) -> tuple[Fraction, Fraction]:
+        """The longest delay, in ms, and the most events that wait."""
+        return self.delay_bound, self.backlog_bound
 
     @property
     def delay_bound(self) -> Fraction:
@@ -85,12 +92,12 @@ class Promise:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class Refused:
     """A query that is not run: the reason, and the least latency with which it would be."""
 
     name: str
     qos: QoS
-    refused: Refused
+    refused: admission.Refused
     remedies: dict[str, object]
     admitted: bool = False
 
@@ -107,7 +114,7 @@ class Refusal:
         return {**self.refused.as_dict(), "remedies": self.remedies, "reason": self.text}
 
 
-Registration: TypeAlias = Promise | Refusal
+Registration: TypeAlias = Admitted | Refused
 
 
 @dataclass
@@ -119,7 +126,7 @@ class QueryServer:
 
     share: Fraction
     machine: Machine
-    promises: dict[str, Promise] = field(default_factory=dict)
+    promises: dict[str, Admitted] = field(default_factory=dict)
     running: dict[str, RunningQuery] = field(default_factory=dict)
 
     def __init__(
@@ -159,10 +166,10 @@ class QueryServer:
         size = None if window is None else millis(window, at="window")
         costs = self._costs(plan, cost, flows, schemas or {}, size or wish.latency_ms / GROUPING)
         made = self._made(name, wish, flows, costs, size)
-        decision = admit([*(p.query for p in self.promises.values()), made[0]], self.machine)[-1]
-        if isinstance(decision, Refused):
+        decision = admission.admit([*(p.query for p in self.promises.values()), made[0]], self.machine)[-1]
+        if isinstance(decision, admission.Refused):
             return self._refusal(decision, wish, lambda other: self._made(name, other, flows, costs, size)[0])
-        promise = Promise(name, *made, wish, decision.test)
+        promise = Admitted(name, *made, wish, decision.test, decision.plan)
         self.promises[name] = promise
         self.running[name] = on(plan, "local").start(dict(schemas or {}), keep_history=False)
         return promise
@@ -218,16 +225,16 @@ class QueryServer:
         rows = min(most, cost.rows_within(quantum))
         return Shape(source, flow, cost, period, most, rows, ceil(most / rows))
 
-    def _refusal(self, refused: Refused, wish: QoS, make: Callable[[QoS], Query]) -> Refusal:
+    def _refusal(self, refused: admission.Refused, wish: QoS, make: Callable[[QoS], Query]) -> Refused:
         """The refusal with the least latency that would be admitted."""
         others = [promise.query for promise in self.promises.values()]
 
         def fits(latency: Fraction) -> bool:
             made = make(QoS(latency, wish.max_backlog))
-            return isinstance(admit([*others, made], self.machine)[-1], Admitted)
+            return admission.admit([*others, made], self.machine)[-1].admitted
 
-        least = least_value(wish.latency_ms, fits)
-        return Refusal(refused.query.name, wish, refused, {} if least is None else {"max_latency_ms": rounded(least)})
+        least = admission.least_value(wish.latency_ms, fits)
+        return Refused(refused.query.name, wish, refused, {} if least is None else {"max_latency_ms": rounded(least)})
 
 
 def qos_of(plan: Plan) -> QoS:

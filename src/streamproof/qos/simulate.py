@@ -16,6 +16,7 @@ import numpy.typing as npt
 from streamproof.errors import PlanError, did_you_mean
 from streamproof.qos.batching import BatchPlan, plan_batches
 from streamproof.qos.exact import Exact, exact, rounded
+from streamproof.qos.observed import Fault
 from streamproof.qos.simulation_loop import EDF, FIFO, RATE, ROUND_ROBIN, run_machine
 from streamproof.qos.tasks import Cost, Flow
 from streamproof.qos.verifier import Machine, Policy
@@ -35,20 +36,20 @@ class Outcome:
     misses: int
     max_delay: float
     max_backlog: int
-    late_input: int = 0  # misses of a flow that broke its arrival curve
-    late_cost: int = 0  # misses while some task cost more than declared
+    fault: Fault | None = None  # whose fault the misses are: its own input, costs above the declared ones, the policy
 
     @property
     def miss_percent(self) -> float:
         return 100 * self.misses / self.tasks if self.tasks else 0.0
 
-    def as_dict(self) -> dict[str, float | int | None]:
+    def as_dict(self) -> dict[str, float | int | str | None]:
         return {
             "tasks": self.tasks,
             "misses": self.misses,
             "miss_percent": rounded(self.miss_percent, 3),
             "max_delay_ms": rounded(self.max_delay, 3),
             "max_backlog": self.max_backlog,
+            "fault": self.fault,
         }
 
 
@@ -62,6 +63,8 @@ class Scenario:
     arrivals: Ints
     deadlines: Ints
     costs: Ints
+    floods: frozenset[str]  # queries that ignore their arrival curves
+    costly: bool  # whether some task costs more than declared
 
     def part(self, number: int) -> slice:
         return slice(int(self.starts[number]), int(self.starts[number + 1]))
@@ -99,7 +102,11 @@ def make_scenario(
     ]
     due = [deadlines_of(part, flow.service, grid) for flow, part in zip(flows, parts, strict=True)]
     starts = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-    return Scenario(tuple(flows), grid, starts, np.concatenate(parts), np.concatenate(due), np.concatenate(work))
+    costly = any(np.any(spent > grid.ticks(f.cost / machine.capacity)) for f, spent in zip(flows, work, strict=True))
+    return Scenario(
+        tuple(flows), grid, starts, np.concatenate(parts), np.concatenate(due), np.concatenate(work),
+        frozenset(flood or ()), costly,
+    )  # fmt: skip
 
 
 def _costs(count: int, ticks: Fraction, draw: np.random.Generator, declared: Fraction, spread: Cost | None) -> Ints:
@@ -149,7 +156,11 @@ def _outcome(scenario: Scenario, number: int, finishes: Ints, backlog: int) -> O
     done, came = finishes[part], scenario.arrivals[part]
     misses = int(np.count_nonzero(done > scenario.deadlines[part]))
     delay = float((done - came).max(initial=0)) / scenario.grid.scale
-    return Outcome(len(done), misses, delay, backlog)
+    own = scenario.flows[number].query in scenario.floods
+    fault: Fault | None = None
+    if misses:
+        fault = "input" if own else "cost" if scenario.costly else "scheduler"
+    return Outcome(len(done), misses, delay, backlog, fault)
 
 
 def simulate(

@@ -73,13 +73,12 @@ class Arbiter:
 
 @dataclass
 class Turn:
-    """What one query has got: when its rows were last fixed, its observation, how long each batch waited."""
+    """What one query has got: its observation, when its rows were fixed, how long each batch waited."""
 
     flow: MicroBatches
     observed: Observed
-    last_fixed: float | None = None  # ms; rows of the next batch came later
+    fixed: list[float] = field(default_factory=list)  # ms; when the rows of the last two batches were fixed
     waits: dict[int, float] = field(default_factory=dict)  # ms at the gate, by batch
-    rows: dict[int, int] = field(default_factory=dict)
 
 
 class EdfGate:
@@ -103,9 +102,8 @@ class EdfGate:
 
         def take(frame: DataFrame, number: int) -> float | None:
             asked = wall_time() * 1000
-            oldest = asked - float(turn.flow.period) if turn.last_fixed is None else turn.last_fixed
-            turn.last_fixed = asked
-            deadline = oldest + float(turn.flow.latency)
+            deadline = (turn.fixed[-1] if turn.fixed else asked - float(turn.flow.period)) + float(turn.flow.latency)
+            left_behind, turn.fixed = turn.fixed[:-1], [*turn.fixed[-1:], asked]
             waited, told = 0.0, None
             for part in _parts(frame, split_by, pieces):
                 with self.arbiter.grant(deadline) as wait:
@@ -115,7 +113,7 @@ class EdfGate:
                     self._account(turn, (wall_time() - begun) * 1000)
                 told = found if told is None else min(told, found if found is not None else told)
             turn.waits[number] = waited
-            self._finish(turn, told)
+            self._finish(turn, told, late=bool(left_behind) and told is not None and told < left_behind[0])
             return told
 
         return take
@@ -127,10 +125,12 @@ class EdfGate:
             turn.observed.overruns += 1
             self._overrun = True
 
-    def _finish(self, turn: Turn, oldest: float | None) -> None:
+    def _finish(self, turn: Turn, oldest: float | None, *, late: bool) -> None:
+        """Count the delay of the oldest row; ``late`` says that an earlier batch had no room for it."""
         if oldest is None:
             return
-        fault: Fault = "cost" if self._overrun else "scheduler"
+        fault: Fault = "input" if late else "cost" if self._overrun else "scheduler"
+        turn.observed.held_back += late
         if self.arbiter.waiting == 0:
             self._overrun = False
         turn.observed.done(np.array([wall_time() * 1000 - oldest]), fault)

@@ -273,11 +273,20 @@ def _streams(schemas: list[Schema], row: Mapping[str, Any], choices: RandomChoic
     """One stream per leaf; one that begins at −∞ would leave hopping windows without an end."""
     words = dict(row)
     if words["duration"] == "infinite" and choices.chance(70):
-        found = [small_stream(choices, schema, words, data) for schema in schemas]
+        found = _alike(schemas, words, choices, data)
         if not any(line[0] == BEGINNING for stream in found for line in stream.rows):
             return found
         words["duration"] = "long"
-    return [small_stream(choices, schema, words, data) for schema in schemas]
+    return _alike(schemas, words, choices, data)
+
+
+def _alike(schemas: list[Schema], words: Mapping[str, Any], choices: RandomChoices, data: Events) -> list[Stream]:
+    """Streams, each of which knows the rows of those before it."""
+    found: list[Stream] = []
+    for schema in schemas:
+        rows = [line for stream in found for line in stream.rows]
+        found.append(small_stream(choices, schema, words, data, like=rows))
+    return found
 
 
 def schemas_of(schemas: Sequence[Schema]) -> dict[str, Schema]:

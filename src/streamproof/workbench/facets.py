@@ -15,7 +15,7 @@ from streamproof.errors import PlanError, did_you_mean
 from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema
 from streamproof.generate import Facets, contradiction, generated
-from streamproof.workbench.case import Stream
+from streamproof.workbench.case import Row, Stream
 from streamproof.workbench.draw.choices import Choices
 from streamproof.workbench.draw.dense import random_stream
 from streamproof.workbench.holes import any as anything
@@ -101,11 +101,13 @@ def _possible(*words: Any) -> bool:
     return contradiction(**dict(zip(LIVES, words, strict=True))) is None
 
 
-def small_stream(choices: Choices, schema: Schema, words: Mapping[str, Any], data: Events) -> Stream:
-    """A stream of a handful of events with these facets."""
+def small_stream(
+    choices: Choices, schema: Schema, words: Mapping[str, Any], data: Events, *, like: Sequence[Row] = ()
+) -> Stream:
+    """A stream of a handful of events with these facets; a dense one has times and payloads in common with ``like``."""
     count = choices.integer(2, data.most)
     if words["pattern"] == "dense" and data.pattern is None:
-        return random_stream(choices, schema, most=data.most + 4, far=False)
+        return random_stream(choices, schema, most=data.most + 4, far=False, like=like)
     return Stream.of(_generated(schema, count, choices.integer(0, 2**31), _facets(words, data)))
 
 

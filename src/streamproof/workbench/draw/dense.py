@@ -61,15 +61,22 @@ def random_schema(choices: Choices, unit: Unit | None) -> Schema:
     return Schema.of({name: TYPES[name] for name in names}, unit=unit)
 
 
-def random_stream(choices: Choices, schema: Schema, *, most: int = 12, far: bool = True) -> Stream:
-    """A stream of up to ``most`` steps, each an insert, a retraction or a CTI; now and then ``far`` away from 0."""
-    return _Writer(choices, schema, far=far).write(choices.integer(0 if choices.chance(15) else most // 3, most))
+def random_stream(
+    choices: Choices, schema: Schema, *, most: int = 12, far: bool = True, like: Sequence[Row] = ()
+) -> Stream:
+    """A stream of up to ``most`` steps, each an insert, a retraction or a CTI; now and then ``far`` away from 0.
+
+    Times and payloads of the rows in ``like`` are used again, so that two streams have something to do with each other.
+    """
+    writer = _Writer(choices, schema, far=far, like=like)
+    return writer.write(choices.integer(0 if choices.chance(15) else most // 3, most))
 
 
 class _Writer:
-    def __init__(self, choices: Choices, schema: Schema, *, far: bool) -> None:
+    def __init__(self, choices: Choices, schema: Schema, *, far: bool, like: Sequence[Row] = ()) -> None:
         self.choices = choices
         self.schema = schema
+        self.like = [row for row in like if row[0] > BEGINNING and row[1] < FOREVER]
         self.live: dict[str, Row] = {}
         self.sealed = BEGINNING
         self.events: list[Event] = []
@@ -107,6 +114,10 @@ class _Writer:
         if self.live and self.choices.chance(15):  # the same times again
             le, re, _ = self.choices.pick(list(self.live.values()))
             return le, re
+        if self.like and self.choices.chance(50):  # begin where an event of another stream begins or ends
+            le, re, _ = self.choices.pick(self.like)
+            start = self.choices.pick((le, re, le, re - 1, le + 1))
+            return start, start + self.choices.integer(1, LONGEST)
         low = max(self.sealed, EARLIEST)
         le = self.choices.integer(low, max(low, EARLIEST + 6 if self.alike else LATEST))
         if self.lasting and self.sealed == BEGINNING and self.choices.chance(2):
@@ -118,7 +129,11 @@ class _Writer:
     def _payload(self) -> Payload:
         if self.live and self.choices.chance(80 if self.alike else 25):  # the same payload again
             return dict(self.choices.pick(list(self.live.values()))[2])
-        return {name: self.choices.pick(_values(name, kind.kind)) for name, kind in self.schema}
+        values = {name: self.choices.pick(_values(name, kind.kind)) for name, kind in self.schema}
+        if self.like and self.choices.chance(60):
+            other = self.choices.pick(self.like)[2]
+            values |= {name: value for name, value in other.items() if name in values}
+        return values
 
     def _open(self) -> list[str]:
         """The events that may still change."""

@@ -169,8 +169,8 @@ class OperatorMaker:
         """Mostly an equality of two columns."""
         types = dict(right.columns)
         shared = [n for n, c in left.columns if n in types and not c.rough and types[n].type == c.type]
-        if shared and self.choices.chance(60):
-            name = self.choices.pick(shared)
+        if shared and self.choices.chance(75):
+            name = "k" if "k" in shared and self.choices.chance(50) else self.choices.pick(shared)
             return Call("same" if self.choices.chance(20) else "eq", (Col(name, "l"), Col(name, "r")))
         if self.choices.chance(25):
             return Lit(True, BOOL)
