@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.lasting import peers
 from benchmarks.lasting.online import ALGORITHMS
+
 from streamproof.engines.base import Settings
 from streamproof.engines.local.graph import Graph
 from streamproof.engines.local.processor import context_of
@@ -96,7 +97,7 @@ def _agree(rows: list[dict[str, Any]]) -> None:
 
 def engine(
     aggregate: str, overlap: int, *, tuples: int = 1_000_000, duration: int = 100_000, batch: int = 50_000
-) -> dict[str, Any]:  # noqa: E501
+) -> dict[str, Any]:
     """The time-bounded query on the local engine, with a CTI after each batch."""
     schemas = {"D": Schema.of({"v": "float64"}, unit="ms"), "B": Schema.of({"k": "int64"}, unit="ms")}
     plan = loads(f"SELECT {aggregate} FROM D DURING LASTING(ARRIVE(B), +{duration}ms)")
@@ -138,7 +139,7 @@ def show(rows: list[dict[str, Any]], engines: list[dict[str, Any]], flink: dict[
                 if row["varied"] == varied
                 and row["algorithm"] == kind.name
                 and (row["overlap"], row["duration"]) == key
-            ]  # noqa: E501
+            ]
             shown = (f"{r['tuple_us']:.3f} / {r['response_us']:.1f} / {r['peak']:,}" for r in cells)
             print(kind.name.rjust(10) + "".join(text.rjust(26) for text in shown))
     print("\nlocal engine, 1,000,000 tuples in batches of 50,000 with CTIs")
@@ -164,7 +165,7 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
                 mine = [row for row in rows if row["varied"] == varied and row["algorithm"] == kind.name]
                 axis.plot(
                     [row[varied] for row in mine], [max(row[field], 0.05) for row in mine], marker="o", label=kind.name
-                )  # noqa: E501
+                )
             axis.set(xscale="log", yscale="log", xlabel=varied, ylabel=words)
             axis.grid(alpha=0.3)
     axes[0][0].legend()

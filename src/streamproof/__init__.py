@@ -65,6 +65,10 @@ if TYPE_CHECKING:
     from streamproof.plan.modules import uda as uda
     from streamproof.plan.modules import udf as udf
     from streamproof.plan.modules import udo as udo
+    from streamproof.qos.arrivals import TokenBucket as TokenBucket
+    from streamproof.qos.arrivals import from_trace as from_trace
+    from streamproof.qos.server import QueryServer as QueryServer
+    from streamproof.qos.service import QoS as QoS
     from streamproof.query import functions as functions
     from streamproof.query.aggregates import avg as avg
     from streamproof.query.aggregates import count as count
@@ -125,6 +129,9 @@ _ROOMS = {
     "kernels.modulecheck": "check_module",
     "plan.failures": "DeadLetter",
     "plan.modules": "Event Parameter Properties Registry uda udf udo",
+    "qos.arrivals": "TokenBucket from_trace",
+    "qos.server": "QueryServer",
+    "qos.service": "QoS",
     "query": "functions",
     "query.aggregates": (
         "avg count count_distinct first last max median min percentile stdev_pop stdev_samp sum var_pop var_samp"

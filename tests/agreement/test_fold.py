@@ -12,7 +12,7 @@ from streamproof.events.schema import Schema
 from streamproof.events.validate import Validator
 from tests.reference.compare import difference
 from tests.reference.fold import fold
-from tests.reference.streams import Stream, streams
+from tests.reference.streams import Stream, folded, streams
 
 TIMES = st.integers(-3, 6)
 IDS = st.sampled_from("abc")

@@ -130,6 +130,24 @@ def test_a_header_is_found_out(configured, written, tmp_path: Path) -> None:
         assert outcome.manifest["source"]["rows"] == 10
 
 
+def test_very_long_fields_and_odd_bytes(configured, written, tmp_path: Path) -> None:
+    path = written("s.csv", b"t,x\n" + b"".join(b"%d,%s\n" % (n, b"\x00\xff" * 100_000) for n in range(10)))
+    (outcome,) = generate_disorder(configured(path, "t", {"maxDelay": 5}), out=tmp_path)
+    assert outcome.manifest["source"]["rows"] == 10
+    assert sorted(line.split(b",", 2)[2] for line in outcome.path.read_bytes().splitlines()) == sorted(
+        path.read_bytes().splitlines()
+    )
+
+
+def test_nothing_but_noise(configured, written, tmp_path: Path) -> None:
+    noise = np.random.default_rng(1).integers(0, 256, 100_000).astype(np.uint8).tobytes()
+    (outcome,) = generate_disorder(configured(written("s.csv", noise + b"\n5\n6\n"), 0, {}), out=tmp_path)
+    assert outcome.manifest["source"]["rows"] >= 1
+    rejects = (tmp_path / "s.rejects.jsonl").read_text().split("\n")[:-1]
+    assert [json.loads(line)["line"] for line in rejects] == sorted({json.loads(line)["line"] for line in rejects})
+    assert len(rejects) == outcome.manifest["source"]["rejected"]
+
+
 def test_columns_by_number_need_no_header(configured, written, tmp_path: Path) -> None:
     path = written("s.csv", "".join(f"{n},x\n" for n in range(10)))
     (outcome,) = generate_disorder(configured(path, "0", {"targetOutOfOrderFactor": 0}), out=tmp_path)
@@ -240,7 +258,8 @@ def test_outages_hold_everything_up_until_they_end(configured, written, tmp_path
     held = [row for row in rows_of(outcome)[1:] if row[4] == "dev1" and 1000 <= int(row[1]) < 1500]
     assert held
     assert {int(row[0]) for row in held} == {1500}
-    assert outcome.manifest["source"]["out_of_order"]["events"] == len(held)
+    assert outcome.manifest["before_delays"]["events"] == len(held)
+    assert outcome.manifest["source"]["out_of_order"]["events"] == 0
 
 
 def test_less_than_outages_make_cannot_be_had(configured, written, tmp_path: Path) -> None:
@@ -307,6 +326,7 @@ def test_zones(configured, written, tmp_path: Path) -> None:
         ("t\n5\n", "t", None, "nothing says how long a tick is"),
         ("t\n2024-05-01T12:00:00.5Z\n", "t", "s", "is finer than 1 s"),
         ("t\n99999999999999999999\n", "t", "s", "is not a time"),
+        ("t,x\r1,a\r2,b\r", 0, "s", "none of the 1 rows could be read"),
     ],
 )
 def test_sources_that_cannot_be_read(  # noqa: PLR0917  # fixtures

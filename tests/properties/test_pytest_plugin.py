@@ -10,8 +10,9 @@ import pytest
 
 # what the sessions inside this process use is loaded here, so that none of them loads it anew
 import streamproof.properties.drawing
+import streamproof.properties.matchers
+import streamproof.properties.proving
 import streamproof.properties.report
-import streamproof.properties.rounds
 import streamproof.properties.runner  # noqa: F401
 
 pytest_plugins = ["pytester"]
@@ -50,6 +51,15 @@ def test_a_failure_is_shrunk_and_can_be_repeated(pytester: pytest.Pytester) -> N
     ran.stdout.fnmatch_lines(["*fails at window 2 of 3*", "*v=91*", "*1 rows in 3 windows*", "*report: pages*"])
     page = next(Path(pytester.path, "pages").glob("*.html")).read_text(encoding="utf-8")
     assert "v=91" in page
+
+
+def test_the_database_remembers_a_failure(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=PROPERTY.replace("LIMIT", "10").replace(", database=None", ""))
+    pytester.makeini("[pytest]\naddopts = -p no:cacheprovider")
+    pytester.runpytest_subprocess("--streamproof-cases=200", "--streamproof-seed=7").assert_outcomes(failed=1, passed=1)
+    again = pytester.runpytest_subprocess("--streamproof-cases=1", "--streamproof-seed=8")
+    again.assert_outcomes(failed=1, passed=1)
+    again.stdout.fnmatch_lines(["*v=91*"])
 
 
 def test_cases_and_seeds_come_from_the_command_line(pytester: pytest.Pytester) -> None:

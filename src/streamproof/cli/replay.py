@@ -80,7 +80,13 @@ def _progress(file: Path) -> Iterator[Callable[[Played], None]]:
 
         def show(played: Played) -> None:
             seconds = bar.tasks[0].elapsed or 1.0
-            bar.update(task, completed=played.offset, rows=played.rows, rate=played.rows / seconds, lag=played.last_lag)
+            bar.update(
+                task,
+                completed=played.offset,
+                rows=played.rows,
+                rate=(played.rows - played.before) / seconds,
+                lag=played.last_lag,
+            )
 
         yield show
 
@@ -89,4 +95,4 @@ def _summary(played: Played) -> str:
     lag = played.lag(0.99)
     late = "" if lag is None else f"; 99 % at most {lag:.1f} ms late"
     bad = f"; {played.rejected:,} rows without a time left out" if played.rejected else ""
-    return f"{played.rows:,} rows in {played.seconds:.1f} s{late}{bad}"
+    return f"{played.rows - played.before:,} rows in {played.seconds:.1f} s{late}{bad}"

@@ -116,6 +116,9 @@ def show_result(result: Any) -> None:
         numbers = f"{tally.rows:,} rows, {speed:,.0f} cases a minute"
         out.print(f"[bold]{tally.engine}[/] against {result.oracle}: {words}; {numbers}")
         out.print(f"  laws: {laws}", style="dim")
+    for name, findings in result.modules.items():
+        for finding in findings:
+            out.print(f"[bold red]fails[/] {escape(name)}: {escape(finding)}")
     _show_coverage(result)
     for one, place in zip(result.found, result.repros, strict=False):
         _show_found(one, place)
@@ -183,6 +186,6 @@ def _plain(result: Any) -> dict[str, Any]:
     return {
         "suite": result.suite, "seed": result.seed, "oracle": result.oracle, "verdict": result.verdict,
         "cases": result.cases, "planned": result.planned, "seconds": round(result.seconds, 3),
-        "stopped": result.stopped, "repros": [str(path) for path in result.repros],
+        "stopped": result.stopped, "modules": result.modules, "repros": [str(path) for path in result.repros],
         "engines": {name: tally.as_dict() for name, tally in result.tallies.items()},
     }  # fmt: skip

@@ -212,8 +212,9 @@ class _Maker:
             "source": {
                 "file": str(self.configuration.source.file), "sha256": self._hash_of_source(), "rows": rows,
                 "rejected": loaded.rejected, "zone_assumed": loaded.naive, "time_unit": self.unit,
-                "out_of_order": _share(figures.source_late, rows),
+                "out_of_order": _share(self._plain().late, rows),
             },
+            "before_delays": _share(figures.late, rows),  # with outages and wrong clocks, if there are any
             "requested": {"factor": float(experiment.factor), "events": figures.wanted},
             "achieved": _share(achieved, rows),
             "reachable_max": _share(figures.reachable, rows),
@@ -244,7 +245,7 @@ def _share(count: int, rows: int) -> dict[str, float | int]:
 
 @dataclass(frozen=True)
 class _Figures:
-    source_late: int
+    late: int
     wanted: int
     reachable: int
 

@@ -195,9 +195,15 @@ def _numbered(
 
 def _cells(line: bytes, source: SourceConfig) -> list[str]:
     text = line.rstrip(b"\r\n").decode("utf-8", errors="replace")
-    if not source.quote:
-        return text.split(source.separator)
-    return next(csv.reader([text], delimiter=source.separator), [""])
+    return cells_of(text, source.separator if source.quote else None) or text.split(source.separator)
+
+
+def cells_of(text: str, separator: str | None) -> list[str]:
+    """The fields of one line as Python's csv reads them; none where it refuses, e.g. fields that are too long."""
+    try:
+        return next(csv.reader([text], delimiter=separator), [""]) if separator else []
+    except csv.Error:
+        return []
 
 
 def _looks_like_header(source: SourceConfig, lines: Sequence[bytes]) -> bool:

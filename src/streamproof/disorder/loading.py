@@ -58,7 +58,7 @@ class Loaded:
                 base, file = 1 + self.layout.has_header, piece.file
             if scan.rejected:
                 text = np.asarray(self.shelf.get(f"rejects/{number}")).tobytes().decode()
-                lines += [self._numbered(line, base, piece) for line in text.splitlines()]
+                lines += [self._numbered(line, base, piece) for line in text.split("\n") if line]
             base += scan.lines
         return lines
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
 
 import pyarrow.parquet as pq
 
-from streamproof.disorder.layout import OFFSET_BITS
+from streamproof.disorder.layout import OFFSET_BITS, cells_of
 from streamproof.disorder.loading import Loaded
 from streamproof.disorder.rows import read_bytes
 
@@ -25,7 +24,8 @@ def key_of_row(loaded: Loaded, row: int, length: int) -> str:
         text = source.read(length).decode("utf-8", errors="backslashreplace").rstrip("\r\n")
     if layout.format == "jsonl":
         return str(json.loads(text).get(name))
-    return next(csv.reader([text], delimiter=chr(layout.separator)))[layout.key]
+    cells = cells_of(text, chr(layout.separator)) or text.split(chr(layout.separator))
+    return cells[layout.key]
 
 
 def place_of_row(loaded: Loaded | None, row: int) -> str:

@@ -148,7 +148,8 @@ def _manifest(path: Path) -> dict[str, Any] | None:
 class Played:
     """How a replay went."""
 
-    rows: int = 0
+    rows: int = 0  # from the beginning of the file
+    before: int = 0  # of these, delivered before it was taken up again
     rejected: int = 0
     seconds: float = 0.0
     offset: int = 0  # of the first byte that was not delivered
@@ -159,7 +160,8 @@ class Played:
     def as_dict(self) -> dict[str, Any]:
         return {
             "rows": self.rows, "rejected": self.rejected, "seconds": round(self.seconds, 3),
-            "per_second": round(self.rows / self.seconds, 1) if self.seconds else None, "finished": self.finished,
+            "per_second": round((self.rows - self.before) / self.seconds, 1) if self.seconds else None,
+            "finished": self.finished,
             "lag_ms": {"p50": self.lag(0.5), "p99": self.lag(0.99), "max": self.lag(1.0)},
         }  # fmt: skip
 
@@ -201,10 +203,9 @@ class Replay:
 
     def run(self) -> Played:
         """Deliver everything; interrupted, it can be taken up again where it stopped."""
-        began = time.monotonic()
         state = self._load_state()
         self.played.offset = state.get("offset", 0)
-        self.played.rows = state.get("rows", 0)
+        self.played.rows = self.played.before = state.get("rows", 0)
         first: int | None = state.get("first")
         self._closed = (self.played.offset, self.played.rows)
         clock: tuple[float, int] | None = None
@@ -221,7 +222,7 @@ class Replay:
             if self._target.interval:
                 self._close_interval(first or 0)
         finally:
-            self.played.seconds = time.monotonic() - began
+            self.played.seconds = time.monotonic() - (clock[0] if clock else time.monotonic())
             self._save_state(first)
             self._target.close()
         return self.played

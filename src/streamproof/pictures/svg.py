@@ -26,8 +26,8 @@ STYLE: Final = (
 def as_svg(picture: Timeline) -> str:
     """The picture as one element; it needs nothing from outside."""
     axis = axis_of(picture)
-    rows = sum(max(1, len(lane.bars)) + bool(lane.ctis) for lane in picture.lanes) + len(picture.lanes)
-    height = 40 + rows * ROW
+    rows = sum(max(1, len(lane.bars)) + bool(lane.ctis) for lane in picture.lanes)
+    height = 44 + rows * ROW + len(picture.lanes) * ROW // 2
     parts = [_grid(axis, height), *_lanes(picture, axis)]
     title = escape(picture.note or picture.title)
     return (

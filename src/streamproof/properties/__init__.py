@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from streamproof.properties.progress import Progress as Progress
     from streamproof.properties.progress import evaluate as evaluate
     from streamproof.properties.progress import safe_length as safe_length
+    from streamproof.properties.proving import prove as prove
     from streamproof.properties.report import html_report as html_report
-    from streamproof.properties.rounds import prove as prove
     from streamproof.properties.runner import run_function as run_function
     from streamproof.properties.runner import run_plan as run_plan
     from streamproof.properties.runner import run_recorded as run_recorded
@@ -70,7 +70,7 @@ _ROOMS = {
     "monitoring": "Change Monitor monitor",
     "progress": "Progress evaluate safe_length",
     "report": "html_report",
-    "rounds": "prove",
+    "proving": "prove",
     "runner": "run_function run_plan run_recorded run_stream",
     "runs": "SubjectRun",
     "streams": "WindowedStream recorded",

@@ -86,7 +86,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     wanted = marker is not None or FIXTURE in getattr(pyfuncitem, "fixturenames", ())
     if not wanted or not getattr(test, "is_hypothesis_test", False):
         return None
-    from streamproof.properties.rounds import prove  # noqa: PLC0415
+    from streamproof.properties.proving import prove  # noqa: PLC0415
 
     _travel_by_value(pyfuncitem.module)
     names = pyfuncitem._fixtureinfo.argnames

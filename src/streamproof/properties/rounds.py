@@ -1,19 +1,17 @@
-"""Two passes over Hypothesis: the first collects the cases, they run together, the second judges them and shrinks.
+"""The runs that a property needs: remembered, collected, shared, and guessed in rounds while Hypothesis shrinks.
 
-Both passes draw the same cases because they have the same seed. What the second needs and does not find, because the
-draws went another way, or because Hypothesis shrinks, runs then and there: as a batch job if that was found to give the
-same as streaming, else as a streaming query of its own. The smallest failing case is confirmed alone in streaming.
+What the second pass needs and does not find, because the draws went another way, runs then and there. Shrinking goes in
+rounds: candidates that nobody has run are taken to pass until there are enough of them for one batch job, then
+Hypothesis starts again with what is known. Only where a batch job was found to give the same as streaming; else each
+candidate is a streaming query of its own. The smallest failing case is confirmed alone in streaming.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import wraps
-from time import perf_counter
 from typing import Any
 
 from streamproof.properties import judgement as judging
@@ -23,6 +21,7 @@ from streamproof.properties.runs import SubjectRun
 from streamproof.properties.verdict import Verdict
 
 RECOLLECT = 3  # times that cases are collected anew because the second pass needed others
+GUESSES = 32  # candidates of shrinking that run together
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +78,17 @@ class Recollect(BaseException):
     """The second pass needs runs that the first did not see."""
 
 
+class Assumed(BaseException):
+    """A candidate of shrinking is taken to pass for now; it runs together with others, and then shrinking goes on."""
+
+
 @dataclass
 class Group:
     """What was found out about running a subject."""
 
     multiplexed: bool = False
     batch_agrees: bool | None = None  # None: not tried
+    guesses: bool = True  # whether candidates of shrinking may run together
     probe: SubjectRun | None = None  # a case whose streaming output is known
     note: str = ""
     waiting: list[Request] = field(default_factory=list)  # cases that could not share a run
@@ -125,6 +129,7 @@ class Rounds:
         self.calls = 0  # of run_stream in the current body
         self.misses = 0
         self.recollected = 0
+        self.guesses: dict[Hashable, Request] = {}  # candidates of shrinking that nobody has run
         self.failed = False  # whether a case of this pass failed: from then on Hypothesis shrinks
         self.workers, self.multiplex = workers, multiplex
         self.repeat = ""  # the line that repeats it
@@ -133,6 +138,8 @@ class Rounds:
     def run(self, request: Request) -> SubjectRun:
         """The run that a body asked for."""
         self.calls += 1
+        if self.guesses and _final():
+            raise Recollect  # the smallest case so far; candidates are still open
         known = self.memo.get(request.key)
         if known is not None and not (known.how == "batch" and request.mode == "stream" and _final()):
             return known
@@ -156,12 +163,49 @@ class Rounds:
     def _missing(self, request: Request) -> SubjectRun:
         group = self.groups.setdefault(request.group, Group())
         if request.mode == "stream" and not _final() and self._batch_agrees(group, request):
-            self.summary.batch_jobs += 1
-            return request.alone("batch")
+            return self._guessed(group, request)
         if group.waiting and self.workers > 1 and not self.failed:
             return self._parallel(group, request)
         self.summary.queries += 1
         return replace(request.alone(), notes=(group.note,) if group.note else ())
+
+    def _guessed(self, group: Group, request: Request) -> SubjectRun:
+        """A candidate of shrinking as a batch job: together with others where cases can share a run."""
+        if group.multiplexed and group.guesses:
+            self.guesses[request.key] = request
+            raise Recollect if len(self.guesses) >= GUESSES else Assumed
+        self.summary.batch_jobs += 1
+        return request.alone("batch")
+
+    def run_guesses(self) -> None:
+        """Run the open candidates of shrinking, those of one subject in one batch job."""
+        groups: dict[Hashable, list[Request]] = {}
+        for request in self.guesses.values():
+            groups.setdefault(request.group, []).append(request)
+        self.guesses = {}
+        for key, requests in groups.items():
+            try:
+                runs = requests[0].bench.together([request.case for request in requests], "batch")
+            except Exception:  # one candidate breaks the subject: then one by one
+                self.groups[key].guesses = False
+                continue
+            self.summary.batch_jobs += 1
+            for request, run in zip(requests, runs, strict=True):
+                self.memo[request.key] = replace(run, reproduce=self.repeat)
+
+    def forget_batches(self) -> bool:
+        """A batch job was wrong: from now on, shrink in streaming. Tells whether there was anything to forget."""
+        batches = [key for key, run in self.memo.items() if run.how == "batch"]
+        for key in batches:
+            del self.memo[key]
+        for group in self.groups.values():
+            group.batch_agrees = False
+        return bool(batches)
+
+    def begin(self) -> None:
+        """A new pass of judging."""
+        self.failed, self.misses, self.guesses = False, 0, {}
+        self.summary.judged, self.summary.spoke, self.summary.vacuous = 0, 0, {}
 
     def _parallel(self, group: Group, request: Request) -> SubjectRun:
         """Cases that cannot share a run, some at a time in queries of their own."""
@@ -269,128 +313,3 @@ def entered(rounds: Rounds) -> Iterator[None]:
     finally:
         judging.observers.remove(rounds.observe)
         _current.pop()
-
-
-def prove(
-    test: Callable[..., Any],
-    arguments: Mapping[str, Any] | None = None,
-    *,
-    cases: int | None = None,
-    seed: int | None = None,
-    multiplex: bool = True,
-    workers: int = 1,
-    repeat: str = "",
-    summary: Callable[[Summary], None] | None = None,
-) -> Summary:
-    """Run a test that Hypothesis's ``given`` made, in two passes. Raises what the test raises.
-
-    ``cases`` overrides the number of examples; ``seed`` makes it repeatable; ``repeat`` is the line that reports name.
-    ``multiplex=False`` gives every case a query of its own, ``workers`` of them at once. ``summary`` is told how it
-    went also where the test fails.
-    """
-    started = perf_counter()
-    rounds = Rounds(workers=workers, multiplex=multiplex)
-    try:
-        with entered(rounds), _prepared(test, cases, seed) as chosen:
-            rounds.summary.seed = chosen
-            seeded = "" if chosen is None else f" --streamproof-seed={chosen}"
-            rounds.repeat = f"{repeat}{seeded}" if repeat else f"prove(…, seed={chosen})"
-            _passes(test, dict(arguments or {}), rounds)
-    finally:
-        rounds.summary.seconds = perf_counter() - started
-        if summary is not None:
-            summary(rounds.summary)
-    return rounds.summary
-
-
-@contextmanager
-def _prepared(test: Any, cases: int | None, seed: int | None) -> Iterator[int | None]:
-    """For a while, settings that fit Spark: no deadline, one seed for both passes."""
-    from hypothesis import Phase  # noqa: PLC0415
-    from hypothesis import settings as hypothesis_settings  # noqa: PLC0415
-
-    before, own_seed = test._hypothesis_internal_use_settings, test._hypothesis_internal_use_seed
-    changes: dict[str, Any] = {"deadline": None, "phases": [p for p in before.phases if p is not Phase.explain]}
-    if cases is not None:
-        changes["max_examples"] = cases
-    chosen = own_seed if seed is None else seed
-    if seed is not None:
-        changes["derandomize"] = False
-    elif chosen is None and not before.derandomize:
-        chosen = _global_seed()
-    test._hypothesis_internal_use_settings = hypothesis_settings(before, **changes)
-    test._hypothesis_internal_use_seed = chosen
-    try:
-        yield chosen
-    finally:
-        test._hypothesis_internal_use_settings, test._hypothesis_internal_use_seed = before, own_seed
-
-
-def _global_seed() -> int:
-    from hypothesis import core  # noqa: PLC0415
-
-    forced = getattr(core, "global_force_seed", None)
-    return int(forced) if forced is not None else random.SystemRandom().getrandbits(32)
-
-
-def _passes(test: Any, arguments: dict[str, Any], rounds: Rounds) -> None:
-    inner = test.hypothesis.inner_test
-    replayed = getattr(test, "_hypothesis_internal_use_reproduce_failure", None) is not None
-    try:
-        while True:
-            if rounds.multiplex and not replayed:
-                _collect(test, inner, arguments, rounds)
-                rounds.run_collected()
-            test.hypothesis.inner_test = _judging(inner, rounds)
-            rounds.failed, rounds.misses = False, 0
-            try:
-                test(**arguments)
-            except Recollect:
-                rounds.recollected += 1
-                continue
-            return
-    finally:
-        test.hypothesis.inner_test = inner
-
-
-def _judging(inner: Callable[..., Any], rounds: Rounds) -> Callable[..., Any]:
-    @wraps(inner)
-    def body(*args: Any, **kwargs: Any) -> Any:
-        rounds.calls = 0
-        return inner(*args, **kwargs)
-
-    return body
-
-
-def _collect(test: Any, inner: Callable[..., Any], arguments: dict[str, Any], rounds: Rounds) -> None:
-    """The first pass: every body runs until it asks for a run that is not known."""
-    from hypothesis import HealthCheck, Phase  # noqa: PLC0415
-    from hypothesis import settings as hypothesis_settings  # noqa: PLC0415
-    from hypothesis.errors import HypothesisException  # noqa: PLC0415
-
-    @wraps(inner)
-    def body(*args: Any, **kwargs: Any) -> None:
-        if rounds.nothing_to_collect:
-            return
-        rounds.calls = 0
-        try:
-            inner(*args, **kwargs)
-            rounds.nothing_to_collect = rounds.calls == 0  # a subject that does not run on Spark
-        except Collected:
-            return
-        except HypothesisException:
-            raise
-        except Exception:  # what fails here fails again in the second pass, where it counts
-            return
-
-    kept = test._hypothesis_internal_use_settings
-    test._hypothesis_internal_use_settings = hypothesis_settings(
-        kept, phases=[Phase.generate], database=None, suppress_health_check=list(HealthCheck)
-    )
-    test.hypothesis.inner_test = body
-    rounds.collecting = True
-    try:
-        test(**arguments)
-    finally:
-        rounds.collecting = False
-        test._hypothesis_internal_use_settings = kept

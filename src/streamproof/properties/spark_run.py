@@ -309,13 +309,16 @@ def _joined(found: dict[int, pa.Table], frame: DataFrame) -> Output:
     return Output(pa.concat_tables(tables, promote_options="permissive").combine_chunks(), batch)
 
 
+LARGE: Final = 20_000  # rows that are rather read from a file
+
+
 def batched(spark: SparkSession, feeds: Sequence[Feed], subject: Subject, setting: Setting) -> Ran:
     """Run once over everything, as a batch job does: the same function over finished tables."""
-    with quick(spark):
+    with scratch() as folder, quick(spark):
         inputs = []
-        for feed in feeds:
+        for number, feed in enumerate(feeds):
             table = pa.concat_tables(feed.batches) if feed.batches else feed.schema.empty_table()
-            frame = spark.createDataFrame(table)
+            frame = _table(spark, table, folder / f"{number}.parquet")
             inputs.append(frame.withWatermark(feed.time, setting.watermark) if setting.watermark else frame)
         try:
             tables = [frame.toArrow() for frame in frames_of(subject, inputs)]
@@ -324,6 +327,13 @@ def batched(spark: SparkSession, feeds: Sequence[Feed], subject: Subject, settin
         except Exception as error:
             raise _explained(error) from error
     return Ran(tuple(Output(t.combine_chunks(), np.zeros(t.num_rows, dtype=np.int64)) for t in tables), ())
+
+
+def _table(spark: SparkSession, table: pa.Table, file: Path) -> DataFrame:
+    if table.num_rows <= LARGE:
+        return spark.createDataFrame(table)
+    pq.write_table(table, file, compression="none")
+    return spark.read.schema(spark_schema(spark, table.schema)).parquet(str(file))
 
 
 def later(table: pa.Table, time: str, by: int) -> pa.Table:

@@ -13,7 +13,7 @@ from streamproof.errors import InputError
 from streamproof.events.order import ints
 from streamproof.events.stream import INSERT, PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER, TICKS_PER_SECOND
-from streamproof.qos.arrivals import TokenBucket, from_trace
+from streamproof.qos.arrivals import Policer, TokenBucket, from_trace
 from streamproof.qos.exact import Exact, exact, positive
 
 Times = npt.NDArray[np.float64]
@@ -72,17 +72,18 @@ def _finite(starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 @dataclass
 class Groups:
-    """The rows of one input as tasks: at every period those that came in it, and never more than ``most``.
+    """The rows of one input as tasks: at every period those that came in it, as far as its arrival curve allows.
 
     What comes faster than declared waits for later periods: that is how the others stay safe.
     """
 
     replay: Replay
     period: float
-    most: int
+    police: Policer  # of whole periods: as much at once as may come in one
     position: int = 0  # rows that were given out
     number: int = 0  # periods that have passed
-    held_back: int = 0
+    held_back: int = 0  # rows that had to wait for a later period
+    _held: int = 0  # up to which row they were counted
 
     @property
     def next_time(self) -> float:
@@ -92,11 +93,13 @@ class Groups:
     def release(self) -> tuple[int, int]:
         """The rows of the period that ends now."""
         self.number += 1
-        here = int(np.searchsorted(self.replay.times, self.number * self.period, side="left"))
-        end = min(here, self.position + self.most)
-        self.held_back += here - end
-        start, self.position = self.position, end
-        return start, end
+        now = self.number * self.period
+        here = int(np.searchsorted(self.replay.times, now, side="left"))
+        start = self.position
+        self.position += self.police.admit(here - start, now)
+        self.held_back += max(0, here - max(self.position, self._held))
+        self._held = max(self._held, here)
+        return start, self.position
 
     def arrived(self, time: float) -> int:
         """How many rows have come by a time."""

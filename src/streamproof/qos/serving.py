@@ -12,6 +12,7 @@ from typing import Final
 from streamproof.engines.local.query import RunningQuery
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.batch import Batch
+from streamproof.qos.arrivals import Policer, TokenBucket
 from streamproof.qos.batching import plan_batches
 from streamproof.qos.observed import Fault, Observed
 from streamproof.qos.replay import Groups, Replay
@@ -194,4 +195,5 @@ def _pieces(lanes: Sequence[Lane]) -> list[int]:
 def _groups(query: str, shape: Shape, inputs: Mapping[str, Mapping[str, Replay]]) -> Groups:
     if shape.source not in inputs.get(query, {}):
         raise InputError(f'no stream is given for the source "{shape.source}" of "{query}"')
-    return Groups(inputs[query][shape.source], float(shape.period), shape.most)
+    periods = TokenBucket(shape.most, shape.arrival.rate)  # what may come in a period may come at its end
+    return Groups(inputs[query][shape.source], float(shape.period), Policer(periods))

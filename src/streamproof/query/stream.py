@@ -17,9 +17,9 @@ from streamproof.events.time import Unit
 from streamproof.plan import nodes
 from streamproof.plan.windows import Window
 from streamproof.query.calls import names_the_call
+from streamproof.query.driven import Driving
 from streamproof.query.grouped import Grouped
 from streamproof.query.multicast import Bindings, bind, bound_name
-from streamproof.query.driven import Driving
 from streamproof.query.showing import Shown
 from streamproof.query.windowed import Windowed, Windows
 

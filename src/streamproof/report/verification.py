@@ -43,6 +43,7 @@ def _suite(result: Result) -> dict[str, Any]:
         "found": [_found(one, place) for one, place in zip(result.found, places, strict=False)],
         "events": sum(tally.events for tally in result.tallies.values()),
         "rows": sum(tally.rows for tally in result.tallies.values()),
+        "modules": result.modules, "broken": sum(map(bool, result.modules.values())),
     }  # fmt: skip
 
 
@@ -82,7 +83,7 @@ must keep the rules of streams, and how a run goes (its pieces, order, restarts)
 <div class="facts">
 <div><b>{{ "{:,}".format(suite.cases) }}</b> cases{% if suite.cases < suite.planned %} of
  {{ "{:,}".format(suite.planned) }}{% endif %}</div>
-<div><b>{{ suite.found|length }}</b> differences shown</div>
+<div><b>{{ suite.found|length }}</b> difference{{ "" if suite.found|length == 1 else "s" }} shown</div>
 <div><b>{{ "{:,}".format(suite.events) }}</b> events in</div>
 <div><b>{{ "{:,}".format(suite.rows) }}</b> rows compared</div>
 <div><b>{{ "%.0f"|format(suite.seconds) }} s</b> of time{% if suite.stopped %}; stopped:
@@ -120,6 +121,11 @@ found
 {% if one.command %}<h3>Run it again</h3><pre tabindex="0">{{ one.command }}</pre>{% endif %}
 </article>
 {% endfor %}
+<details><summary>{{ suite.modules|length }} modules: what they declare of themselves
+ {% if suite.broken %}<span class="fails">does not hold for {{ suite.broken }}</span>{% else %}
+<span class="holds">holds</span>{% endif %}</summary>
+<ul>{% for name, findings in suite.modules.items() %}<li>{{ name }}{% if findings %}:
+<pre tabindex="0">{{ findings|join("\n") }}</pre>{% endif %}</li>{% endfor %}</ul></details>
 {% for engine in suite.engines %}
 <h2>What {{ engine.name }} was put through</h2>
 <h3>Laws</h3>
@@ -129,7 +135,8 @@ found
 {% for name, count in engine.errors %}<tr><td>the error {{ name }} on both sides</td><td>{{ count }}</td></tr>
 {% endfor %}
 </tbody></table></div>
-{% if engine.missing %}<p class="undecided">Not covered: {{ engine.missing|join(", ") }}</p>
+{% if engine.missing %}<details><summary class="undecided">{{ engine.missing|length }} things were not covered</summary>
+<p>{{ engine.missing|join(", ") }}</p></details>
 {% else %}<p class="holds">Every operator, window, aggregate and facet was covered.</p>{% endif %}
 {% for name, heads, rows in engine.tables %}
 <details{% if loop.first %} open{% endif %}><summary>Operators × {{ name }}</summary>

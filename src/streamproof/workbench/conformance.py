@@ -86,7 +86,7 @@ def conformance(
         judge = bench.judges[engine.name]
         for case in _cases(chosen, cases, seed, refused):
             verdict = judge.verdict(case)
-            count(tally, case, verdict)
+            count(tally, case, verdict, judge.subject.laws)
             tally.coverage.add([case])
             if verdict.is_found:
                 small, again = judge.shrunk(case, verdict, seconds=shrink_seconds)

@@ -69,7 +69,7 @@ class Coverage:
         wanted += [f"{op}×{kind}" for op in windowed_ops() for kind in WINDOWS]
         wanted += [f"aggregate|{fn}" for fn in AGGREGATES]
         wanted += [f"facet|{name}={word}" for name, words in WORDS.items() for word in words]
-        return [thing for thing in wanted if not self.counts[thing]]
+        return [thing.replace("op|", "").replace("|", " ") for thing in wanted if not self.counts[thing]]
 
 
 def all_ops() -> list[str]:

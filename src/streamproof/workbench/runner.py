@@ -18,6 +18,8 @@ from typing import Any, Final, NamedTuple
 
 from streamproof.errors import InputError
 from streamproof.events.history import History
+from streamproof.kernels.modulecheck import check_module
+from streamproof.plan.modules import Registry
 from streamproof.workbench.bench import Bench, engine_names, open_bench
 from streamproof.workbench.case import Case
 from streamproof.workbench.concretise import concrete_group, covering_groups
@@ -71,6 +73,7 @@ class Result:
     stopped: str = ""  # why before the end
     about: str = ""
     repros: list[Path] = field(default_factory=list)
+    modules: dict[str, list[str]] = field(default_factory=dict)  # what each module promises and does not keep
 
     @property
     def cases(self) -> int:
@@ -78,7 +81,8 @@ class Result:
 
     @property
     def verdict(self) -> Word:
-        return worst(tally.verdict for tally in self.tallies.values())
+        broken: list[Word] = ["fails" for findings in self.modules.values() if findings]
+        return worst([*broken, *(tally.verdict for tally in self.tallies.values())])
 
     @property
     def found(self) -> list[Repro]:
@@ -99,6 +103,7 @@ def run_suite(given: str | Suite, options: Options | None = None, *, progress: P
     result = Result(suite.name, seed, options.oracle, {name: Tally(name) for name in engines}, about=suite.about)
     result.planned = sum(task.plans * task.size for task in tasks)
     book = _Book(options.resume, result, _key(suite, options, engines, seed))
+    result.modules = broken_modules(suite.modules, seed)
     begun = monotonic()
     where = given if isinstance(given, str) else None
     for task, tally in _runs(suite, where, book.remaining(tasks), options, seed):
@@ -113,9 +118,18 @@ def run_suite(given: str | Suite, options: Options | None = None, *, progress: P
     return result
 
 
+def broken_modules(registry: Registry, seed: int) -> dict[str, list[str]]:
+    """Every module, and which of the properties that it declares do not hold; one may raise on purpose."""
+    found = {}
+    for module in registry:
+        report = check_module(module, seed=seed)
+        found[report.module] = [str(finding) for finding in report.findings if finding.law != "no_exceptions"]
+    return found
+
+
 def _enough(result: Result, options: Options, begun: float) -> str:
     if len(result.found) >= options.most:
-        return f"after {len(result.found)} differences"
+        return f"after {len(result.found)} difference{'s' * (len(result.found) > 1)}"
     if options.time_budget is not None and monotonic() - begun > options.time_budget:
         return "the time is up"
     return ""
@@ -147,7 +161,7 @@ def run_task(task: Task, suite: Suite, bench: Bench, options: Options, seed: int
     cases = [case for group in groups for case in group]
     judge = bench.judges[task.engine]
     for case, verdict in zip(cases, judge.verdicts(cases), strict=True):
-        count(tally, case, verdict)
+        count(tally, case, verdict, judge.subject.laws)
         if verdict.is_found and not tally.found:
             tally.found.append(_shrunk(judge, case, verdict, suite.name, options))
     for group in groups:
@@ -156,10 +170,10 @@ def run_task(task: Task, suite: Suite, bench: Bench, options: Options, seed: int
     return tally
 
 
-def count(tally: Tally, case: Case, verdict: Verdict) -> None:
-    """Add one verdict."""
+def count(tally: Tally, case: Case, verdict: Verdict, laws: Sequence[str]) -> None:
+    """Add one verdict, and the laws that the engine was put to the test by."""
     tally.words[verdict.word] += 1
-    tally.laws.update(case.schedule.laws)
+    tally.laws.update(law for law in case.schedule.laws if law in laws)
     tally.events += case.size
     if isinstance(verdict.actual, History):
         tally.rows += len(verdict.actual)

@@ -13,6 +13,7 @@ from itertools import chain
 from time import monotonic, process_time
 from typing import Final
 
+from streamproof.events.time import BEGINNING
 from streamproof.plan import nodes
 from streamproof.plan.limits import Limits
 from streamproof.plan.nodes import Plan
@@ -20,7 +21,7 @@ from streamproof.workbench.case import Case, Stream
 from streamproof.workbench.pieces import reordered
 from streamproof.workbench.schedule import DEFAULTS, LAW_OF, Schedule
 from streamproof.workbench.smaller_plans import repeated_parts, shallower_plans, smaller_plans
-from streamproof.workbench.smaller_streams import fewer_columns, fewer_events, simpler_events
+from streamproof.workbench.smaller_streams import fewer_columns, fewer_events, moved, simpler_events
 
 Differs = Callable[[Case], bool]
 BUDGET: Final = 1500  # tries
@@ -129,6 +130,14 @@ def _fewer_events(case: Case) -> Iterator[Case]:
 
 
 def _simpler_payloads(case: Case) -> Iterator[Case]:
+    starts = [row[0] for stream in case.streams.values() for row in stream.rows if row[0] != BEGINNING]
+    earliest = min(starts, default=0)
+    if earliest:  # all streams together, so that what meets goes on meeting
+        together = {
+            name: Stream(stream.schema, tuple(moved(event, -earliest) for event in stream.events))
+            for name, stream in case.streams.items()
+        }
+        yield replace(case, streams=together)
     for name, stream in case.streams.items():
         for smaller in chain(fewer_columns(stream), simpler_events(stream)):
             yield replace(case, streams={**case.streams, name: smaller})

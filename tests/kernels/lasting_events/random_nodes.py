@@ -6,7 +6,7 @@ from streamproof.events.schema import Schema
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.driving import POLICIES, TRIGGERS, WAYS, Drift, During, Pairing, Transition
-from streamproof.plan.expr import literal
+from streamproof.plan.expr import Col, literal
 from streamproof.plan.nodes import Plan
 from streamproof.plan.parse import parse
 from streamproof.workbench.case import Case
@@ -63,7 +63,28 @@ def _during(choices: Choices, key: tuple[str, ...]) -> Plan:
     return During(left, D, aggs, trigger, key, group, reach, hop, begin, end, latest, empty)
 
 
+def grouped(plan: Plan) -> Plan:
+    """The same inside a group_apply: all streams are parts of the group's events."""
+    parts = {"A": "v > 1 or v is null", "B": "v <= 1", "D": "true"}
+
+    def inside(node: Plan) -> Plan:
+        if not isinstance(node, nodes.Source):
+            return node
+        return nodes.Where(nodes.GroupInput(), parse(parts[node.name]))
+
+    branch = nodes.transform(plan, inside)
+    if isinstance(plan, During):
+        assert isinstance(plan.left, nodes.Select)
+        names = [*plan.group, *(name for name, _ in plan.left.exprs), *(name for name, _ in plan.aggs)]
+    else:
+        names = ["k", "v", "s"]
+    kept = tuple((f"{name}_in", Col(name)) for name in names)
+    return nodes.GroupApply(A, ("b",), nodes.Select(branch, kept))
+
+
 def random_node_case(choices: Choices) -> Case:
     plan = random_node(choices)
+    if choices.chance(25):
+        plan = grouped(plan)
     streams = {name: random_stream(choices, SCHEMA, far=choices.chance(5)) for name in nodes.sources(plan)}
     return Case(plan, streams, horizon=choices.integer(0, 20) if choices.chance(50) else None)

@@ -37,6 +37,7 @@ PAIRS = S.join(R, "l.k = r.k and l.v = r.v", select={"key": "l.k", "x": "r.v", "
          {"S": ("k",), "R": ("k",)}),
         (S.select(k="k").union(R.select(k="k")).distinct(), {"S": ("k",), "R": ("k",)}),
         (S.select(k="k").union(S.select(k="k || ''")).distinct(), None),
+        (S.select(a="v", b="j").union(R.select(a="v", b="v")).distinct(), {"S": ("v", "j"), "R": ("v", "v")}),
         (S.session(5), None),
         (S.session(5, key=["j"]), {"S": ("j",)}),
     ],

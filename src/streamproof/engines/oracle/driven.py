@@ -223,8 +223,7 @@ def _back(t: str, node: During) -> str:
     if node.reach is None:
         return whole(-(2**62))
     assert isinstance(node.reach, int)
-    # in two steps: no intermediate result may leave 64 bits
-    return f"(greatest({t}, {whole(-(2**62) + node.reach)}) - {whole(node.reach - 1)})"
+    return f"({t} - {whole(node.reach - 1)})"  # both lie within ±2^62
 
 
 def _hops(compiler: Compiler, node: During, drivers: str, data: str) -> str:

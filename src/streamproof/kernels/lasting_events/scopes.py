@@ -14,7 +14,7 @@ import numpy.typing as npt
 from numba import njit
 
 from streamproof.errors import RunError
-from streamproof.events.time import BEGINNING, FOREVER, show_tick
+from streamproof.events.time import FOREVER, show_tick
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.runs import KEY, LE, RE, W
 from streamproof.kernels.windows.segments import firsts_from, spread
@@ -102,7 +102,7 @@ class Scopes:
     def _low(self, t: Ints) -> Ints:
         if self.reach == NO_REACH:
             return np.full(len(t), -(2**63), np.int64)
-        return np.maximum(t, BEGINNING + self.reach) - self.reach + 1
+        return t - (self.reach - 1)  # both lie within ±2^62
 
     def _ranged(self, lefts: Cells, data: Stretch, asked: Ints, t: Ints, low: Ints, high: Ints) -> Questions:
         """One question for each subgroup of the key that has data in a range of starts."""

@@ -1,0 +1,1 @@
+"""Event-driven queries: as data (`query`), and as plans of other nodes (`lower`)."""

@@ -43,7 +43,7 @@ def split_by(typed: Typed) -> dict[str, tuple[str, ...]] | None:
     if not ways:
         return None
     free = {name: _known(schema) for name, schema in analysis.schemas.items() if name not in ways[0]}
-    bound = {name: tuple(dict.fromkeys(way[name] for way in ways)) for name in ways[0]}
+    bound = {name: tuple(way[name] for way in ways) for name in ways[0]}  # as many for each: they are hashed together
     return {name: free[name] if name in free else bound[name] for name in analysis.schemas}
 
 
