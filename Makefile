@@ -22,7 +22,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-demo: $(READY) ## set up, then the tour: two queries over a month of earthquakes
+demo: $(READY) ## set up, then the tour: queries over a month of earthquakes, live and backfill, a planted bug found
 	@$(BIN)/streamproof demo
 
 warm-up: $(READY) ## compile the kernels now, so that no later run waits for it

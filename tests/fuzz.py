@@ -25,7 +25,7 @@ from streamproof.engines.base import Engine
 from streamproof.events.event import write_event
 from streamproof.language import json as plan_json
 from streamproof.plan import nodes
-from streamproof.plan.expr import Apply, Call, Cast, Expr, walk
+from streamproof.workbench.coverage import expressions_of, functions_of
 from streamproof.workbench.shrink import shrink
 from tests.reference.compare import show
 from tests.reference.found import FOLDER, from_json, to_json
@@ -208,28 +208,8 @@ def coverage(case: Case) -> Counter[str]:
         window = getattr(node, "window", None)
         seen[node.op + (f" × {window.kind}" if window else "")] += 1
         seen.update(f"aggregate {agg.fn}" for _, agg in getattr(node, "aggs", ()))
-        seen.update(word for expr in _expressions(node) for word in _functions(expr))
+        seen.update(w.replace("|", " ") for expr in expressions_of(node) for w in functions_of(expr))
     return seen
-
-
-def _expressions(node: nodes.Node) -> Iterator[Expr]:
-    for name in ("expr", "on", "arg", "dur"):
-        value = getattr(node, name, None)
-        if value is not None and not isinstance(value, int | str):
-            yield value
-    for name in ("exprs", "select", "map"):
-        yield from (expr for _, expr in getattr(node, name, None) or ())
-    yield from (agg.arg for _, agg in getattr(node, "aggs", ()) if agg.arg is not None)
-    if isinstance(node, nodes.TopK):
-        yield from (expr for expr, _ in node.by)
-
-
-def _functions(expr: Expr) -> Iterator[str]:
-    for part in walk(expr):
-        if isinstance(part, Call | Apply):
-            yield f"function {part.fn}"
-        elif isinstance(part, Cast):
-            yield f"function cast to {part.to.kind}"
 
 
 @contextmanager

@@ -63,7 +63,7 @@ def test_a_flood_is_held_back_and_blamed_on_its_input() -> None:
     bucket = TokenBucket(50, "1/2")
     for name in ("calm", "noisy"):
         assert server.register(
-            PLANS["positive"], QoS("600 ms"), name=name, arrival=bucket if name == "noisy" else calm.arrival(),
+            PLANS["positive"], QoS("1500 ms"), name=name, arrival=bucket if name == "noisy" else calm.arrival(),
             cost=declared(8, 0.01), schemas={"S": SCHEMA},
         ).admitted  # fmt: skip
     found = serve(server, {"calm": {"S": calm}, "noisy": {"S": noisy}}).run(3.0)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -28,22 +27,20 @@ from streamproof.errors import ERROR_NAMES, StreamproofError
 from streamproof.events.batch import Batch
 from streamproof.events.event import Cti, write_event
 from streamproof.events.history import History
-from streamproof.events.physical import PhysicalStream, from_batches, to_batches
+from streamproof.events.physical import PhysicalStream, to_batches
 from streamproof.events.schema import Schema
 from streamproof.events.time import FOREVER
-from streamproof.events.validate import Validator
 from streamproof.kernels.base import Emission
 from streamproof.kernels.delta import Delta
 from streamproof.language import json as plan_json
 from streamproof.plan.check import Typed
 from streamproof.plan.nodes import walk
+from streamproof.workbench import promises
 from streamproof.workbench.modules import all_modules
 from tests.reference.evaluator import TooManyRows, evaluate
 from tests.reference.random_cases import Case
 from tests.reference.streams import Stream
 from tests.reference.values import Row
-
-Rows = Counter[tuple[int, int, str]]
 
 
 def streamed_outcome(case: Case, typed: Typed) -> tuple[list[Row] | str, str]:
@@ -105,35 +102,7 @@ def _chunks(stream: Stream, chance: random.Random) -> list[PhysicalStream]:
 
 def broken_promise(output: Sequence[Batch], schema: Schema, *, final: bool = False) -> str:
     """What the output does wrong on the way; nothing if all is well."""
-    Validator().check(from_batches(output, schema=schema))  # raises the rule that an event breaks
-    parts = [_rows(batch) for batch in output]
-    for number, batch in enumerate(output):
-        if len(parts[number]) < batch.rows.num_rows or 0 in parts[number].values():
-            return f"batch {number} has a row twice, or one that cancels: {batch.rows.to_pylist()}"
-        if final and min(parts[number].values(), default=0) < 0:
-            return f"batch {number} takes something back, though only final results are given"
-    return _unsealed(parts, [batch.frontier for batch in output])
-
-
-def _unsealed(parts: Sequence[Rows], frontiers: Sequence[int]) -> str:
-    for number, frontier in enumerate(frontiers):
-        later: Rows = Counter()
-        for part in parts[number + 1 :]:
-            for (le, re, payload), w in part.items():
-                if le < frontier:
-                    later[le, min(re, frontier), payload] += w
-        changed = {row: w for row, w in later.items() if w}
-        if changed:
-            return f"batch {number} sealed history up to {frontier}, but later batches change it: {changed}"
-    return ""
-
-
-def _rows(batch: Batch) -> Rows:
-    rows: Rows = Counter()
-    for row in batch.rows.to_pylist():
-        le, re, w = row.pop("le"), row.pop("re"), row.pop("w")
-        rows[le, re, repr(row)] += w
-    return rows
+    return promises.broken_promise(output, schema, final=final, complete=False).text
 
 
 def may_fail_so(case: Case, typed: Typed, name: str, expected: object) -> bool:

@@ -20,7 +20,7 @@ from streamproof.qos.observed import Fault
 from streamproof.qos.simulation_loop import EDF, FIFO, RATE, ROUND_ROBIN, run_machine
 from streamproof.qos.tasks import Cost, Flow
 from streamproof.qos.verifier import Machine, Policy
-from streamproof.qos.workload import Grid, Pattern, arrivals_of, deadlines_of, grid_for, offsets_of, rates_of
+from streamproof.qos.workload import ROOM, Grid, Pattern, arrivals_of, deadlines_of, grid_for, offsets_of, rates_of
 
 AnyPolicy: TypeAlias = Literal["fifo", "round-robin", "rate", "qed", "b-qed", "p-qed"]
 POLICIES: Final[tuple[AnyPolicy, ...]] = get_args(AnyPolicy)
@@ -96,6 +96,7 @@ def make_scenario(
         arrivals_of(flow, grid, time, arrivals, draw, offset=offset, flood=rates_of(flood, flow))
         for flow, offset in zip(flows, offsets, strict=True)
     ]
+    _refuse_endless(flows, [len(part) for part in parts], grid.scale / machine.capacity)
     work = [
         _costs(len(part), grid.scale / machine.capacity, draw, flow.cost, (costs or {}).get(flow.name))
         for flow, part in zip(flows, parts, strict=True)
@@ -107,6 +108,15 @@ def make_scenario(
         tuple(flows), grid, starts, np.concatenate(parts), np.concatenate(due), np.concatenate(work),
         frozenset(flood or ()), costly,
     )  # fmt: skip
+
+
+def _refuse_endless(flows: Sequence[Flow], counts: Sequence[int], ticks: Fraction) -> None:
+    """Work that would not be done before the end of all ticks."""
+    if sum((flow.cost * count for flow, count in zip(flows, counts, strict=True)), Fraction(0)) * ticks > ROOM:
+        raise PlanError(
+            "the simulated work would take too long", at="simulate", fix="lower costs, rates or the duration",
+            name="limit_exceeded",
+        )  # fmt: skip
 
 
 def _costs(count: int, ticks: Fraction, draw: np.random.Generator, declared: Fraction, spread: Cost | None) -> Ints:

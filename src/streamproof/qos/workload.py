@@ -107,7 +107,8 @@ def _shaped(arrival: Arrival, wishes: Ints, grid: Grid) -> Ints:
         scale = lcm(increment.denominator, credit.denominator)
         if scale * (grid.scale + 1) > ROOM // 10**7:
             increment, scale = Fraction(-int(-increment // 1)), 1
-        rows.append((int(increment * scale), int(credit * scale), scale))
+        most = ROOM // (len(wishes) + 1)  # later than any end, and no sum of them overflows
+        rows.append((min(int(increment * scale), most), min(int(credit * scale), ROOM), scale))
     columns = np.array(rows, dtype=np.int64).T
     return shape(wishes, *np.ascontiguousarray(columns))
 
@@ -118,8 +119,11 @@ def deadlines_of(arrivals: Ints, service: Service, grid: Grid) -> Ints:
         increment, latency = grid.scale / service.rate, service.latency * grid.scale
         scale = lcm(increment.denominator, latency.denominator)
         if scale * max(int(arrivals.max(initial=1)), 1) > ROOM:
-            return line_deadlines(arrivals, -int(-increment // 1), -int(-latency // 1), 1, 0)
-        return line_deadlines(arrivals, int(increment * scale), int(latency * scale), scale, 0 if grid.exact else 1)
+            most = ROOM // (len(arrivals) + 1)
+            return line_deadlines(arrivals, min(-int(-increment // 1), most), min(-int(-latency // 1), ROOM), 1, 0)
+        most = ROOM // (len(arrivals) + 1)
+        gap, wait = min(int(increment * scale), most), min(int(latency * scale), ROOM)
+        return line_deadlines(arrivals, gap, wait, scale, 0 if grid.exact else 1)
     table = np.array([grid.ticks(service.time_for(n)) for n in range(1, min(len(arrivals), TABLE) + 1)], dtype=np.int64)
     return curve_deadlines(arrivals, table)
 

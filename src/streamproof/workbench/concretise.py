@@ -36,7 +36,7 @@ from streamproof.workbench.modules import all_modules
 from streamproof.workbench.schedule import Schedule
 
 RUNS: Final[dict[str, tuple[Any, ...]]] = {
-    "cuts": (0, 2, -1),
+    "cuts": (0, 2, 5),
     "reorder": (False, True),
     "interleave": (False, True),
     "restart": (False, True),

@@ -22,7 +22,7 @@ from streamproof.events.batch import Batch
 from streamproof.events.notation import show_payload
 from streamproof.events.physical import from_batches
 from streamproof.events.schema import Schema
-from streamproof.events.time import FOREVER, show_tick
+from streamproof.events.time import BEGINNING, FOREVER, show_tick
 from streamproof.events.validate import Validator
 
 Rows = Counter[tuple[int, int, str]]
@@ -40,6 +40,7 @@ class Broken(NamedTuple):
 
 def broken_promise(output: Sequence[Batch], schema: Schema, *, final: bool = False, complete: bool = True) -> Broken:
     """The first promise that an output breaks on the way. ``final``: only what is sealed may be given."""
+    output = _telling(output)
     try:
         Validator().check(from_batches(output, schema=schema))
     except InputError as error:
@@ -56,6 +57,16 @@ def broken_promise(output: Sequence[Batch], schema: Schema, *, final: bool = Fal
     if complete and last < FOREVER:
         return Broken("complete", f"all input is complete, but the output is sealed up to {show_tick(last)} only")
     return _unsealed(parts, [batch.frontier for batch in output])
+
+
+def _telling(output: Sequence[Batch]) -> list[Batch]:
+    """Without the batches that bring neither rows nor a later CTI."""
+    told, last = [], BEGINNING
+    for batch in output:
+        if batch.rows.num_rows or batch.frontier > last:
+            told.append(batch)
+            last = max(last, batch.frontier)
+    return told
 
 
 def _unsealed(parts: Sequence[Rows], frontiers: Sequence[int]) -> Broken:

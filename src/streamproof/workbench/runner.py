@@ -29,7 +29,8 @@ from streamproof.workbench.tally import Tally
 from streamproof.workbench.verdict import Verdict, Word, worst
 from streamproof.workbench.verify import Judge
 
-SLOW: Final = ("spark-stream", "spark-batch", "postgres")
+WITH_JAVA: Final = ("spark-stream", "spark-batch")
+SLOW: Final = (*WITH_JAVA, "postgres")
 PLANS_PER_TASK: Final = {"spark-stream": 24, "spark-batch": 4}
 USUAL_PLANS: Final = 5
 
@@ -196,8 +197,8 @@ def _runs(
 ) -> Iterator[tuple[Task, Tally]]:
     """Every task with what it gave. Spark runs in this process, whatever the number of jobs."""
     apart = options.jobs > 1 and where is not None
-    inside = [task for task in tasks if task.engine.startswith("spark-") or not apart]
-    outside = [task for task in tasks if task not in set(inside)]
+    inside = [task for task in tasks if task.engine in WITH_JAVA or not apart]
+    outside = [task for task in tasks if apart and task.engine not in WITH_JAVA]
     if outside:
         assert where is not None
         yield from _outside(where, outside, options, seed)

@@ -36,6 +36,7 @@ from streamproof.workbench.schedule import Law
 from streamproof.workbench.verdict import Failure, Outcome
 
 WELL = Broken()
+STOPS_EVERYWHERE = 8  # a run of so few pushes, event by event, is stopped before each
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ def _stops(case: Case, count: int) -> set[int]:
     """The pushes before which the run is stopped and restored."""
     if not case.schedule.restart or count < 2:
         return set()
-    if case.schedule.cuts < 0:
+    if case.schedule.cuts < 0 and count <= STOPS_EVERYWHERE:
         return set(range(1, count))
     chance = random.Random(case.schedule.seed + 1)  # noqa: S311  # test data, not secrets
     return set(chance.sample(range(1, count), k=min(count - 1, chance.randint(1, 2))))

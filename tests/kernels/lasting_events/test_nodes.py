@@ -9,6 +9,7 @@ from streamproof.engines.base import Settings
 from streamproof.engines.local.graph import Graph
 from streamproof.engines.local.processor import context_of
 from streamproof.events.batch import Batch
+from streamproof.events.history import History
 from streamproof.events.schema import Schema
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.lasting_events.kernel import DuringKernel
@@ -89,3 +90,36 @@ def test_state_is_bounded_by_what_is_live(plan: Plan) -> None:
         held.append(graph.live_rows())
     assert max(held[20:]) <= max(held[:20]) + 60
     assert max(held) < 400
+
+
+AGGS = tuple((fn, Aggregate(fn, None if fn == "count" else Col("v"))) for fn in ("count", "sum", "min", "max", "avg"))
+
+
+@pytest.mark.parametrize("duration", [5, 60, 700])
+def test_slices_keep_what_overlapping_events_need(duration: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many events over the same data, settled at every batch: all that is left of past data are slices."""
+    monkeypatch.setattr(DuringKernel, "_settle_now_and_then", lambda self: (self._settle(), self._collect()))
+    typed = check(During(nodes.AlterDuration(S, duration), R, AGGS, "end", ("k",)), {"S": SCHEMA, "R": SCHEMA})
+    graph = Graph(typed, context_of(Settings(), "speculative"))
+    chance = np.random.default_rng(duration)
+    begins, data = (np.sort(chance.integers(0, 1000, (count, 1)), axis=0) for count in (120, 400))
+    begins, data = (
+        np.column_stack([t, chance.integers(0, 2, len(t)), chance.integers(-9, 9, len(t))]) for t in (begins, data)
+    )
+    output = []
+    for low in range(0, 2000, 100):
+        for name, rows in (("S", begins), ("R", data)):
+            part = rows[(rows[:, 0] >= low) & (rows[:, 0] < low + 100)]
+            made = [(int(t), int(t) + 1, 1, {"k": int(k), "v": int(v)}) for t, k, v in part]
+            output.append(graph.push(name, Delta.from_batch(Batch.from_rows(SCHEMA, made, frontier=low + 100))))
+    found = History.from_batches(typed.schema, [delta.to_batch(typed.schema) for delta in output])
+    expected = []
+    for t, k, v in begins.tolist():
+        seen = [x for s, key, x in data.tolist() if key == k and t <= s < t + duration]
+        if seen:
+            results = (len(seen), sum(seen), min(seen), max(seen), sum(seen) / len(seen))
+            expected.append(
+                (t + duration, {"k": k, "v": v, **dict(zip((name for name, _ in AGGS), results, strict=True))})
+            )
+    assert sorted((row.le, repr(row.payload)) for row in found.to_rows()) == sorted((t, repr(p)) for t, p in expected)
+    assert graph.live_rows() == 0
