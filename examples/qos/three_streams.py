@@ -32,6 +32,7 @@ QUICK = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.driver.extraJavaOptions": "-Xss16m",  # Spark searches the list of a batch's files recursively
 }
 FLOOD = 20  # times the declared rate
 SCHEMA = "k long, v long, at double"

@@ -83,5 +83,6 @@ def test_nonsense_is_refused(
 
 def test_the_shipped_example_runs(run: Run) -> None:
     done = run("serve", ROOT / "examples/qos/serve.json", "--duration", 2, "--quiet")
-    assert done.code in (0, 1), done
-    assert "strong is admitted (reserved): delay at most 500 ms" in done.err
+    assert done.code in (0, 1), done  # on a busy machine costs are measured higher, and a query may be refused
+    told = done.out + done.err
+    assert "strong is admitted (reserved): delay at most 500 ms" in told or "strong wants 500 ms: at " in told

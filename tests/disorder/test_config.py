@@ -33,11 +33,22 @@ def changed(place: str, value: Any) -> dict[str, Any]:
     return document
 
 
+EXPERIMENTS = {"experimentDataConfigurations": [{"targetOutOfOrderFactor": 20, "minDelay": 0, "maxDelay": 2000}]}
+
+
 def test_the_published_listing_as_it_stands() -> None:
     read = configuration_of(LISTING)
     assert (read.source.separator, read.source.time_index, read.source.unit) == ("|", 3, "ns")
     (experiment,) = read.experiments
     assert (experiment.factor, experiment.min_delay, experiment.max_delay, experiment.seed) == (20, 0, 2000, 42)
+
+
+def test_what_is_said_of_the_source_may_stand_beside_it() -> None:
+    inside = {"dataSource": {"file": "a.csv", "time": {"timeIndex": 1}, "header": True}, **EXPERIMENTS}
+    beside = {"dataSource": {"file": "a.csv"}, "time": {"timeIndex": 1}, "header": True, **EXPERIMENTS}
+    assert configuration_of(beside).source == configuration_of(inside).source
+    with pytest.raises(InputError, match='"time" is said twice'):
+        configuration_of({**inside, "time": {"timeIndex": 1}})
 
 
 def test_a_tenth_is_a_tenth() -> None:

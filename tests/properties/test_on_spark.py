@@ -86,16 +86,16 @@ def test_letters_as_emitted_and_as_meant(spark: SparkSession) -> None:
     assert [len(letter.output) for letter in meant] == [1, 1, 1]
     emitted = micro_batches().word(run)
     assert [len(letter.input) for letter in emitted] == [2, 1, 1]
-    assert [len(letter.output) for letter in emitted] == [0, 1, 1]  # a window is emitted after the next rows came
+    assert [len(letter.output) for letter in emitted] == [0, 0, 1]  # the watermark moves after a micro-batch
 
 
 def test_rows_that_come_too_late_are_dropped_and_counted(spark: SparkSession) -> None:
-    late = stream((0.1, 1, 5), (1.5, 1, 7), (2.5, 1, 9), (0.2, 1, 90), (3.5, 1, 2), windows=4)
+    late = stream((0.1, 1, 5), (1.5, 1, 7), (2.5, 1, 9), (3.5, 1, 2), (0.2, 1, 90), (4.5, 1, 3), windows=5)
     run = run_stream(spark, late, highest)
-    assert [list(sizes) for sizes in run.batches] == [[1, 1, 2, 1]]  # the late row arrives with the third window
+    assert [list(sizes) for sizes in run.batches] == [[1, 1, 1, 2, 1]]  # the late row arrives with the fourth window
     assert run.late_rows == 1
-    assert sorted(row.v for row in run.output) == [2, 5, 7, 9]
-    assert sorted(row.v for row in run_stream(spark, late, highest, batches=1).output) == [2, 7, 9, 90]
+    assert sorted(row.v for row in run.output) == [2, 3, 5, 7, 9]
+    assert sorted(row.v for row in run_stream(spark, late, highest, batches=1).output) == [2, 3, 7, 9, 90]
 
 
 def test_two_outputs_and_a_restart(spark: SparkSession) -> None:
@@ -109,7 +109,7 @@ def test_cases_share_a_run_where_time_decides(spark: SparkSession) -> None:
     runs, probes = Bench(spark, highest, Setting(), 1).checked(cases)
     assert probes == [2, 4]
     assert [sorted(row.v for row in run.output) for run in runs] == [[n, 2 * n] for n in range(1, 6)]
-    assert runs[3].output[0].window.start == runs[0].output[0].window.start
+    assert {row.window.start for row in runs[3].output} == {row.window.start for row in runs[0].output}
 
 
 def test_cases_do_not_share_a_run_where_state_stays(spark: SparkSession) -> None:
@@ -118,6 +118,7 @@ def test_cases_do_not_share_a_run_where_state_stays(spark: SparkSession) -> None
         Bench(spark, seen_once, Setting(), 1).checked(cases)
 
 
+@pytest.mark.slow
 def test_a_wrong_property_fails_and_shrinks_to_one_row(spark: SparkSession) -> None:
     @settings(max_examples=30, database=None)
     @given(rows=windows(always(of(readings, 0, 4), 3), size="1 minute", time="at"))
@@ -131,10 +132,11 @@ def test_a_wrong_property_fails_and_shrinks_to_one_row(spark: SparkSession) -> N
     run = failed.value.judgement.run
     assert run.inputs[0].count == 1
     assert run.how == "alone"  # confirmed in streaming
-    assert summaries[0].cases == 30
+    assert summaries[0].cases > 20
     assert summaries[0].queries <= 6
 
 
+@pytest.mark.slow
 def test_a_body_may_run_several_subjects(spark: SparkSession) -> None:
     def doubled(rows: DataFrame) -> DataFrame:
         return highest(rows.selectExpr("sensor", "2 * v AS v", "at"))

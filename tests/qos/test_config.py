@@ -56,6 +56,7 @@ def changed(path: str, value: object) -> str:
         ("simulate.policies", ["fifo", "lifo"], 'unknown policy "lifo"', "simulate.policies[1]"),
         ("simulate.seed", -1, "a seed is a whole number of at least 0", "simulate.seed"),
         ("simulate.flood", {"Q9": 1}, 'unknown key "Q9"', "simulate.flood.Q9"),
+        ("queries.0.cost_ops", 1e300, "1E+300 is out of reach", "queries[0].cost_ops"),
         ("extra", 1, 'unknown key "extra"', "extra"),
     ],
 )

@@ -63,6 +63,11 @@ def test_drawn_costs_stay_mostly_under_their_quantile() -> None:
     assert found == simulate(FLOWS, ON, duration=2000, policies=["p-qed"], costs=costs, seed=3)["p-qed"]
 
 
+def test_what_would_take_forever_is_refused() -> None:
+    with pytest.raises(PlanError, match="window tasks would be cut into more than 20,000,000 pieces"):
+        simulate(FLOWS, machine("p-qed", quantum="0.000001"), duration=5000)
+
+
 def test_unknown_words_are_refused() -> None:
     with pytest.raises(PlanError, match='unknown policy "lifo"'):
         simulate(FLOWS, ON, duration=10, policies=["lifo"])  # type: ignore[list-item]

@@ -189,7 +189,7 @@ How good are the suites at finding bugs? Bugs are planted on purpose, each as on
 a `<` for a `<=`, a lost retraction, an early CTI, state that is not restored. Then `full` runs against the copy and stops at its
 first find. A bug counts as caught if it was found **and** the case was shrunk to at most {most} events.
 
-**{killed} of {count}** planted bugs are caught.
+**{killed} of {hunted}** planted bugs that were hunted are caught; the list has {count}.
 
 | bug | where | engine | found as | cases needed | events left |
 | --- | --- | --- | --- | --- | --- |
@@ -197,7 +197,7 @@ first find. A bug counts as caught if it was found **and** the case was shrunk t
 
 The list is `tests/quality/mutants.py`; `python -m tests.quality.mutants` hunts for all of them again and writes this page, `make test-all`
 does so as a test. The bugs stand in kernels, windows, SQL rules, snapshots and the stage that hosts kernels on Spark (`spark-buckets`
-runs that stage in one process). Those that are not caught, if any, are listed with a dash: they show where a suite is still blind.
+runs that stage in one process). A bug that is not found shows where a suite is still blind.
 """
 
 
@@ -205,13 +205,16 @@ def write_page(known: dict[str, Any]) -> None:
     """The page of the documentation."""
     rows = []
     for mutant in MUTANTS:
-        result = known.get(mutant.name, {"found": [], "cases": 0})
+        result = known.get(mutant.name, {"found": [], "cases": "–"})
         found = result["found"][0] if result["found"] else None
-        sort = "–" if found is None else found["kind"] + (f" ({found['law']})" if found["law"] else "")
+        missed = "not found" if mutant.name in known else "not yet hunted"
+        sort = missed if found is None else found["kind"] + (f" ({found['law']})" if found["law"] else "")
         events = "–" if found is None else found["events"]
         rows.append(f"| {mutant.name} | `{mutant.file}` | {mutant.engine} | {sort} | {result['cases']} | {events} |")
-    killed = sum(is_killed(known[mutant.name]) for mutant in MUTANTS if mutant.name in known)
-    text = PAGE.format(most=MOST_EVENTS, killed=killed, count=len(MUTANTS), rows="\n".join(rows))
+    hunted = [mutant for mutant in MUTANTS if mutant.name in known]
+    killed = sum(is_killed(known[mutant.name]) for mutant in hunted)
+    numbers = {"killed": killed, "hunted": len(hunted), "count": len(MUTANTS)}
+    text = PAGE.format(most=MOST_EVENTS, rows="\n".join(rows), **numbers)
     (ROOT / "docs" / "mutation-score.md").write_text(text, encoding="utf-8")
 
 

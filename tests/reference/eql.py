@@ -107,6 +107,9 @@ class World:
             case eql.Sequence(outer, inner, within):
                 inside = self.instants(inner, by)
                 return [y for y in inside if self._during(outer, y, within, by)]
+        if isinstance(found, eql.Periodic):
+            step = self.ticks(found.span)
+            return [(t, p) for b, e, p in self.spans(found.event) for t in range(b, e, step)]
         return [(t, {}) for t in self.clock(found)]
 
     def _during(self, outer: Event, y: Instant, within: Any, by: tuple[str, ...]) -> bool:

@@ -79,7 +79,7 @@ def _next_steps(folder: Path) -> None:
     mapped = f"--input quakes={shown}/earthquakes.csv --map start=time,duration=1h,unit=ms"
     for command in (
         f"streamproof run {shown}/swarms.json {mapped}",
-        f"streamproof run {shown}/swarms.json {mapped} --show-sql",
+        f"streamproof run {shown}/swarms.json {mapped} --engine duckdb --show-sql",
         f"streamproof explain {shown}/swarms.json",
         "streamproof verify smoke --report report.html",
         "streamproof run --help",

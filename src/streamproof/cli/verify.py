@@ -18,7 +18,7 @@ from streamproof.cli.screen import err, note, out, print_line
 from streamproof.errors import InputError
 
 REPROS = Path("streamproof-repros")
-SECONDS_BETWEEN_LINES = 10
+SECONDS_BETWEEN_LINES = 30
 
 
 def verify(

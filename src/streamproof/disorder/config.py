@@ -113,7 +113,7 @@ def read_configuration(path: Path) -> Configuration:
 def configuration_of(document: object, folder: Path = Path()) -> Configuration:
     """A configuration from plain data."""
     top = _Keys(document, "the configuration")
-    source = _source(top.take("dataSource", needed=True), folder)
+    source = _source(_with_beside(top.take("dataSource", needed=True), top), folder)
     entries = top.take("experimentDataConfigurations", needed=True)
     top.done()
     if not isinstance(entries, Sequence) or isinstance(entries, str) or not entries:
@@ -139,6 +139,17 @@ def configuration_of(document: object, folder: Path = Path()) -> Configuration:
     return Configuration(source, experiments, document)
 
 
+def _with_beside(source: object, top: _Keys) -> object:
+    """What is said of the source may also stand beside it, as many write it; but once."""
+    beside = {name: value for name in _OF_THE_SOURCE if (value := top.take(name)) is not None}
+    if not beside or not isinstance(source, Mapping):
+        return source
+    twice = [name for name in beside if name in source]
+    if twice:
+        raise InputError(f'"{twice[0]}" is said twice', at="dataSource", fix=f'keep "{twice[0]}" in dataSource alone')
+    return {**source, **beside}
+
+
 def _with_key(source: SourceConfig, entries: Sequence[Mapping[str, Any]]) -> SourceConfig:
     """The key may be named with the source or with an experiment; all must mean the same column."""
     named = {entry["key"] for entry in entries if entry.get("key") is not None} | ({source.key} - {None})
@@ -146,6 +157,9 @@ def _with_key(source: SourceConfig, entries: Sequence[Mapping[str, Any]]) -> Sou
         names = ", ".join(sorted(map(str, named)))
         raise InputError(f"several keys are named: {names}", at="key", fix="name one column in dataSource")
     return replace(source, key=named.pop()) if named else source
+
+
+_OF_THE_SOURCE: Final = ("time", "separator", "seperator", "header", "format", "quote", "multiline", "key")
 
 
 class _Keys:

@@ -81,6 +81,8 @@ def _passes(test: Any, arguments: dict[str, Any], rounds: Rounds) -> None:
     from hypothesis.errors import Flaky  # noqa: PLC0415
 
     inner = test.hypothesis.inner_test
+    # Hypothesis does not shrink what its database knows to fail, and starting again would find it there half shrunk
+    rounds.guessing = test._hypothesis_internal_use_settings.database is None
     collect = rounds.multiplex and getattr(test, "_hypothesis_internal_use_reproduce_failure", None) is None
     try:
         while True:

@@ -129,6 +129,7 @@ class Rounds:
         self.calls = 0  # of run_stream in the current body
         self.misses = 0
         self.recollected = 0
+        self.guessing = False  # whether shrinking may go in rounds: a database would end it after the first
         self.guesses: dict[Hashable, Request] = {}  # candidates of shrinking that nobody has run
         self.failed = False  # whether a case of this pass failed: from then on Hypothesis shrinks
         self.workers, self.multiplex = workers, multiplex
@@ -171,7 +172,7 @@ class Rounds:
 
     def _guessed(self, group: Group, request: Request) -> SubjectRun:
         """A candidate of shrinking as a batch job: together with others where cases can share a run."""
-        if group.multiplexed and group.guesses:
+        if self.guessing and group.multiplexed and group.guesses:
             self.guesses[request.key] = request
             raise Recollect if len(self.guesses) >= GUESSES else Assumed
         self.summary.batch_jobs += 1

@@ -21,6 +21,8 @@ Exact: TypeAlias = "int | float | str | Decimal | Fraction"
 """A number as users write it; a float means its shortest decimal text."""
 
 NANOS_PER_MS: Final = 10**6
+MOST: Final = Fraction(10**15)  # of what users write; results may be larger
+LEAST: Final = 1 / MOST
 
 
 def exact(value: Exact, *, at: str | None = None) -> Fraction:
@@ -30,9 +32,14 @@ def exact(value: Exact, *, at: str | None = None) -> Fraction:
     if isinstance(value, float) and not math.isfinite(value):
         raise PlanError(f"{value} is not a finite number", at=at)
     try:
-        return Fraction(str(value)) if isinstance(value, float | str) else Fraction(value)
+        found = Fraction(str(value)) if isinstance(value, float | str) else Fraction(value)
     except (ValueError, ZeroDivisionError, OverflowError):
         raise PlanError(f"{value!r} is not a number", at=at, fix='write a number, or a ratio: "1/150"') from None
+    if not isinstance(value, Fraction) and found and not LEAST <= abs(found) <= MOST:
+        raise PlanError(
+            f"{str(value)[:40]} is out of reach", at=at, fix="numbers lie between 1e-15 and 1e15: use other units"
+        )
+    return found
 
 
 def millis(span: Exact | timedelta, *, at: str | None = None) -> Fraction:

@@ -24,6 +24,7 @@ from streamproof.qos.workload import ROOM, Grid, Pattern, arrivals_of, deadlines
 
 AnyPolicy: TypeAlias = Literal["fifo", "round-robin", "rate", "qed", "b-qed", "p-qed"]
 POLICIES: Final[tuple[AnyPolicy, ...]] = get_args(AnyPolicy)
+MOST_PIECES: Final = 20_000_000
 _CODES: Final = {"fifo": FIFO, "round-robin": ROUND_ROBIN, "rate": RATE}
 Ints = npt.NDArray[np.int64]
 
@@ -96,7 +97,7 @@ def make_scenario(
         arrivals_of(flow, grid, time, arrivals, draw, offset=offset, flood=rates_of(flood, flow))
         for flow, offset in zip(flows, offsets, strict=True)
     ]
-    _refuse_endless(flows, [len(part) for part in parts], grid.scale / machine.capacity)
+    _refuse_endless(flows, [len(part) for part in parts], machine, grid)
     work = [
         _costs(len(part), grid.scale / machine.capacity, draw, flow.cost, (costs or {}).get(flow.name))
         for flow, part in zip(flows, parts, strict=True)
@@ -110,12 +111,19 @@ def make_scenario(
     )  # fmt: skip
 
 
-def _refuse_endless(flows: Sequence[Flow], counts: Sequence[int], ticks: Fraction) -> None:
-    """Work that would not be done before the end of all ticks."""
-    if sum((flow.cost * count for flow, count in zip(flows, counts, strict=True)), Fraction(0)) * ticks > ROOM:
+def _refuse_endless(flows: Sequence[Flow], counts: Sequence[int], machine: Machine, grid: Grid) -> None:
+    """Work that would not be done before the end of all ticks, or in too many pieces."""
+    work = sum((flow.cost * count for flow, count in zip(flows, counts, strict=True)), Fraction(0))
+    cut = sum((flow.cost * count for flow, count in zip(flows, counts, strict=True) if flow.window), Fraction(0))
+    if work * grid.scale / machine.capacity > ROOM:
         raise PlanError(
             "the simulated work would take too long", at="simulate", fix="lower costs, rates or the duration",
             name="limit_exceeded",
+        )  # fmt: skip
+    if machine.quantum is not None and cut / machine.quantum > MOST_PIECES:
+        raise PlanError(
+            f"window tasks would be cut into more than {MOST_PIECES:,} pieces", at="scheduler.quantum_ms",
+            fix="give a larger quantum", name="limit_exceeded",
         )  # fmt: skip
 
 

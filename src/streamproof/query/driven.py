@@ -49,6 +49,10 @@ class Happening:
         """Of ``a @ b`` of two lasting events: the outer need only be open when the inner begins."""
         return replace(self, event=replace(self._sequence(), open=True))
 
+    def every(self, span: Span) -> Happening:
+        """Of a lasting event: the instants at its begin and every so often until its end."""
+        return replace(self, event=eqm.Periodic(self.event, read_span(span)))
+
     def _sequence(self) -> eqm.Sequence:
         if not isinstance(self.event, eqm.Sequence):
             raise PlanError("only a @ b can be limited like this", fix="combine two events with @ first")

@@ -148,7 +148,17 @@ def tasks_of(suite: Suite, engine: str, cases: int | None, seed: int) -> list[Ta
         for n, plans in enumerate(shares)
         for first in range(0, plans, step)
     ]
-    return [task for _, task in sorted(tasks)]
+    return _trimmed([task for _, task in sorted(tasks)], -(-wanted // size))
+
+
+def _trimmed(tasks: Sequence[Task], plans: int) -> list[Task]:
+    """The first tasks, with so many plans in all: shares are rounded up, and what is asked for is what is run."""
+    kept: list[Task] = []
+    for task in tasks:
+        if plans > 0:
+            kept.append(task._replace(plans=min(task.plans, plans)))
+        plans -= task.plans
+    return kept
 
 
 # --- one task ---------------------------------------------------------------------------------------------------------

@@ -54,6 +54,8 @@ class QueryMaker:
             kinds += ["sequence", "inside"]
         if clocks and not by:
             kinds.append("clock")
+        if clocks:
+            kinds.append("periodic")
         stream = self.choices.pick(("A", "B")) if by else self.stream()
         match self.choices.pick(kinds):
             case "arrive":
@@ -68,6 +70,10 @@ class QueryMaker:
                 within = self.span(1, 6) if self.choices.chance(70) else None
                 outer, inner = (self.instant(by, depth - 1, clocks=False) for _ in range(2))
                 return eql.Sequence(outer, inner, within)
+            case "periodic":
+                return eql.Periodic(
+                    eql.Lasting(self.instant(by, 0, clocks=False), self.span(3, 9), by), self.span(1, 4)
+                )
             case "inside":
                 return eql.Sequence(self.lasting(by, depth - 1), self.instant(by, depth - 1, clocks=False))
         return self.clock()

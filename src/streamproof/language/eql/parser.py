@@ -37,6 +37,7 @@ from streamproof.plan.driven.query import (
     Named,
     OnArrival,
     Once,
+    Periodic,
     Qos,
     Query,
     Sequence,
@@ -258,6 +259,8 @@ class _Reader:
                 return self.changes(tree, at)
             case "sequence":
                 return self.sequence(tree)
+            case "periodic":
+                return Periodic(self.event(tree.children[0]), self.duration(tree.children[2]), at)
         return self.lasting(tree, at)
 
     def content(self, tree: Part, at: int) -> Event:

@@ -24,6 +24,7 @@ from streamproof.plan.driven.query import (
     Named,
     OnArrival,
     Once,
+    Periodic,
     Query,
     Sequence,
 )
@@ -119,6 +120,10 @@ def event_text(event: Event) -> str:
             return _changes(event)
         case Sequence():
             return _sequence(event)
+        case Periodic(inside, span):
+            shown = event_text(inside)
+            shown = f"({shown})" if isinstance(inside, Sequence | Periodic) else shown
+            return f"{shown} EVERY {span_text(span)}"
         case Lasting():
             return _lasting(event)
 
@@ -131,9 +136,9 @@ def _changes(event: Changes) -> str:
 
 def _sequence(event: Sequence) -> str:
     outer, inner = event_text(event.outer), event_text(event.inner)
-    if isinstance(event.outer, Sequence):
+    if isinstance(event.outer, Sequence | Periodic):
         outer = f"({outer})"
-    if isinstance(event.inner, Sequence):
+    if isinstance(event.inner, Sequence | Periodic):
         inner = f"({inner})"
     within = "" if event.within is None else f" WITHIN {span_text(event.within)}"
     return f"{outer} @ {inner}{within}{' OPEN' if event.open else ''}"

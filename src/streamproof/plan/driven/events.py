@@ -27,12 +27,13 @@ from streamproof.plan.driven.query import (
     Lasting,
     Named,
     Once,
+    Periodic,
     Query,
     Sequence,
     latest_values,
     parts_of,
 )
-from streamproof.plan.driving import Drift, Pairing, Transition
+from streamproof.plan.driving import Drift, During, Pairing, Transition
 from streamproof.plan.expr import Call, Col, Expr, columns_of, literal
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
@@ -111,6 +112,8 @@ class Events:
                 return self.schema(stream, at).names
             case Sequence(inner=inner):
                 return self.columns(inner)
+            case Periodic(inside):
+                return self.columns(inside)
             case Lasting(by=by):
                 return by
         return None
@@ -160,6 +163,8 @@ class Events:
                 return pick(self._changes(found, key), key)
             case Sequence():
                 return self._sequence(found, key)
+            case Periodic():
+                return self._periodic(found, key)
             case Lasting():
                 raise self.refuse("a lasting event stands where an instant is needed", found.at, fix=_INSTANT)
         raise self.refuse("a time cannot stand here alone", found.at, fix="use it with AT, in LASTING or after @")
@@ -229,6 +234,19 @@ class Events:
         moved = {"up": up, "down": down, "any": Call("or", (up, down))}[event.way]
         select = tuple((name, Col(name, "l")) for name in self.schemas[event.stream].names)
         return nodes.Join(points, extremes, _both(same(key), moved), select)
+
+    def _periodic(self, event: Periodic, key: Key) -> Plan:
+        """From each begin on, every so often, until the end: a lasting event that looks at its own begin."""
+        if not self.lasts(event.event):
+            fix = "write LASTING(begin, end) EVERY 10s"
+            raise self.refuse("EVERY repeats between two events, and this is one instant", event.at, fix=fix)
+        hop = self.ticks(event.span, event.at, "EVERY")
+        spans = self.spans(event.event)
+        by = self._known(key, event.event)
+        begins = nodes.ToPoint(pick(spans, by))
+        seen = f"seen{OTHER}"
+        beats = During(pick(spans, by), begins, ((seen, Aggregate("count")),), "hop", by, hop=hop)
+        return pick(beats, by)
 
     def _sequence(self, event: Sequence, key: Key) -> Plan:
         """The inner instants during the outer event: at most ``within`` after an instant, or inside a lasting one."""

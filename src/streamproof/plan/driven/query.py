@@ -117,8 +117,17 @@ class Lasting:
     by_at: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Periodic:
+    """``LASTING(a, b) EVERY 10s``: at its begin and again and again until its end."""
+
+    event: Event
+    span: Span
+    at: int | None = _place()
+
+
 Clock: TypeAlias = "Once | Every | Cron"
-Event: TypeAlias = "Once | Every | Cron | Arrive | Becomes | Changes | Named | Sequence | Lasting"
+Event: TypeAlias = "Once | Every | Cron | Arrive | Becomes | Changes | Named | Sequence | Lasting | Periodic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +226,8 @@ class Query:
 def parts_of(event: Event) -> tuple[Event, ...]:
     """The events that an event is made of."""
     match event:
+        case Periodic(inside):
+            return (inside,)
         case Sequence(outer, inner):
             return outer, inner
         case Lasting(begin, end):
