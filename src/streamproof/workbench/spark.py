@@ -26,6 +26,7 @@ from streamproof.engines.spark.session import active, meaning, session
 from streamproof.engines.spark.sinks import FileSink, read_output
 from streamproof.engines.spark.stream.failures import error_from
 from streamproof.engines.spark.stream.query import hosted as stage_of
+from streamproof.engines.spark.stream.running import state_store
 from streamproof.engines.spark.stream.ship import Shipment
 from streamproof.engines.spark.stream.wire import PACKED, PACKED_DDL
 from streamproof.events.event import Cti, Event
@@ -156,7 +157,9 @@ class SparkStreamSubject:
         frame = self.spark.readStream.schema(PACKED_DDL).option("maxFilesPerTrigger", 1).parquet(str(place / "in"))
         packed = stage_of(frame, shipment)
         writer = packed.writeStream.outputMode("append").foreachBatch(take).trigger(availableNow=True)
-        writer.option("checkpointLocation", str(place / "checkpoint")).start().awaitTermination()
+        with state_store(self.spark):
+            query = writer.option("checkpointLocation", str(place / "checkpoint")).start()
+        query.awaitTermination()
 
     def whole(self, case: Case, registry: Registry) -> Ran:
         """One case as a user would write it: files of events in, a table of rows out, with a restart on the way."""
