@@ -52,6 +52,35 @@ def test_what_is_found_can_be_replayed(suite: Path) -> None:
     assert len(list(Path("streamproof-repros").glob("test_*.py"))) == 1
 
 
+def test_a_plan_of_your_own_over_your_own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("q.eql").write_text("SELECT last(v) FROM S AT BECOMES(D: open = 1);", encoding="utf-8")
+    Path("s.csv").write_text("at,v\n1,5\n4,6\n9,7\n", encoding="utf-8")
+    Path("d.csv").write_text("at,open\n2,1\n3,0\n4,1\n12,1\n", encoding="utf-8")
+    given = ["--input", "S=s.csv", "--input", "D=d.csv", "--map", "start=at,unit=s", "--cases", "8"]
+    ran = CliRunner().invoke(app, ["verify", "q.eql", *given])
+    assert ran.exit_code == 0, ran.output
+    assert "q.eql, seed 1: holds, 8 cases" in ran.output
+    missing = CliRunner().invoke(app, ["verify", "q.eql", *given[:2], *given[4:]])
+    assert isinstance(missing.exception, InputError)
+    assert missing.exception.what == 'no input is given for the source "D"'
+
+
+def test_a_bug_is_found_over_your_own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    sources = {side: {"op": "source", "name": name} for side, name in (("left", "S"), ("right", "R"))}
+    plan = {"op": "followed_by", **sources, "select": {"v": "l.v"}}
+    Path("plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    for name in ("S", "R"):
+        Path(f"{name}.csv").write_text("at,v\n" + "".join(f"{n},{n}\n" for n in range(20)), encoding="utf-8")
+    given = ["plan.json", "--input", "S=S.csv", "--input", "R=R.csv", "--map", "start=at,duration=9", "--cases", "2"]
+    with planted_bug():
+        ran = CliRunner().invoke(app, ["verify", *given])
+    assert ran.exit_code == 1, ran.output
+    assert ", 2 events" in ran.output
+    assert CliRunner().invoke(app, ["verify", *given]).exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

@@ -13,7 +13,8 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from streamproof.cli.plans import look_here
+from streamproof.cli.inputs import open_input, rejected, split_input
+from streamproof.cli.plans import load_plan, look_here
 from streamproof.cli.screen import err, note, out, print_line
 from streamproof.errors import InputError
 
@@ -23,8 +24,13 @@ SECONDS_BETWEEN_LINES = 30
 
 def verify(
     suite: Annotated[
-        list[str] | None, typer.Argument(help="smoke, full, deep, or a file: *.suite.py or *.json.")
+        list[str] | None,
+        typer.Argument(help="smoke, full, deep, a file (*.suite.py or *.json), or with --input a plan."),
     ] = None,
+    input: Annotated[
+        list[str] | None, typer.Option(help="NAME=FILE for each source of a plan: verify that plan over these.")
+    ] = None,
+    map: Annotated[list[str] | None, typer.Option(help="Columns of these files, e.g. start=time,unit=ms.")] = None,
     engine: Annotated[
         list[str] | None,
         typer.Option(help="local, spark, spark-buckets, spark-stream, spark-batch, duckdb, postgres; repeatable."),
@@ -54,7 +60,8 @@ def verify(
         engines=tuple(engine or ()), oracle=oracle, dsn=dsn, cases=cases, seed=seed, jobs=jobs,
         time_budget=time_budget, most=most, resume=resume,
     )  # fmt: skip
-    results = [_run(name, options, repros, json=json) for name in suite]
+    files = None if input is None else (input, map or [])
+    results = [_run(name, options, repros, files, json=json) for name in suite]
     if report is not None:
         from streamproof.report.verification import write_report  # noqa: PLC0415
 
@@ -65,15 +72,29 @@ def verify(
     raise typer.Exit(max(_exit_code(result) for result in results))
 
 
-def _run(name: str, options: Any, folder: Path, *, json: bool) -> Any:
+def _run(name: str, options: Any, folder: Path, files: tuple[list[str], list[str]] | None, *, json: bool) -> Any:
+    from streamproof.workbench.own_plan import verify_plan  # noqa: PLC0415
     from streamproof.workbench.runner import run_suite  # noqa: PLC0415
 
     with _bar(name) as advance:
-        result = run_suite(name, options, progress=advance)
+        if files is None:
+            result = run_suite(name, options, progress=advance)
+        else:
+            plan, streams = load_plan(name), _streams(*files)
+            result = verify_plan(plan, streams, options, name=Path(name).name, progress=advance)
     save_found(result, folder)
     if not json:
         show_result(result)
     return result
+
+
+def _streams(inputs: list[str], maps: list[str]) -> dict[str, Any]:
+    readers = {name: open_input(name, path, maps=maps) for name, path in map(split_input, inputs)}
+    streams = {name: reader.stream() for name, reader in readers.items()}
+    for reader in readers.values():
+        if reader.rejected:
+            note(rejected(reader))
+    return streams
 
 
 @contextmanager

@@ -166,15 +166,22 @@ def _trimmed(tasks: Sequence[Task], plans: int) -> list[Task]:
 
 def run_task(task: Task, suite: Suite, bench: Bench, options: Options, seed: int) -> Tally:
     """Judge the cases of a task; the first difference is shrunk."""
-    intent, tally, began = suite.scenarios[task.scenario], Tally(task.engine), perf_counter()
+    intent, began = suite.scenarios[task.scenario], perf_counter()
     numbers = range(task.first, task.first + task.plans)
     groups = [concrete_group(intent, n, seed=seed, size=task.size, registry=suite.modules) for n in numbers]
+    tally = judged(bench.judges[task.engine], groups, suite.name, options)
+    tally.seconds = perf_counter() - began
+    return tally
+
+
+def judged(judge: Judge, groups: Sequence[Sequence[Case]], suite: str, options: Options) -> Tally:
+    """What an engine does with cases; the first difference is shrunk."""
+    tally, began = Tally(judge.subject.name), perf_counter()
     cases = [case for group in groups for case in group]
-    judge = bench.judges[task.engine]
     for case, verdict in zip(cases, judge.verdicts(cases), strict=True):
         count(tally, case, verdict, judge.subject.laws)
         if verdict.is_found and not tally.found:
-            tally.found.append(_shrunk(judge, case, verdict, suite.name, options))
+            tally.found.append(_shrunk(judge, case, verdict, suite, options))
     for group in groups:
         tally.coverage.add(group)
     tally.seconds = perf_counter() - began

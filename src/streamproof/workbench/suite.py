@@ -57,7 +57,9 @@ def load_suite(given: str) -> Suite:
         return found
     path = Path(given)
     if not path.is_file():
-        fix = f"{did_you_mean(given, SHIPPED)}, or a file that ends in .suite.py or .json"
+        fix = (
+            f"{did_you_mean(given, SHIPPED)}, a file that ends in .suite.py or .json, or a plan with --input NAME=FILE"
+        )
         raise InputError(f'there is no suite "{given}"', fix=fix)
     return _from_json(path) if path.suffix == ".json" else _from_python(path)
 
