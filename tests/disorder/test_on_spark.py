@@ -31,7 +31,7 @@ def as_json_lines(path: Path, place: Path) -> Path:
     return place
 
 
-@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize("kind", ["csv", pytest.param("jsonl", marks=pytest.mark.slow)])
 def test_identical_bytes_for_1_3_and_8_partitions(kind: str, configured, spark, tmp_path: Path) -> None:
     path = head_of(COMMITS, tmp_path / "commits.csv")
     if kind == "jsonl":

@@ -130,7 +130,7 @@ def _larger(plans: st.SearchStrategy[Plan]) -> st.SearchStrategy[Plan]:
         build(Drift, plans, one, one, st.sampled_from(WAYS), names(least=0)),
         build(Pairing, plans, plans, names(least=0), st.sampled_from(POLICIES), positive | st.none()),
         build(During, plans, plans, unique(aggregates, least=1), st.just("end"), names(least=0), names(least=0),
-              begin=st.just("begin") | st.none(), end=st.just("end") | st.none()),
+              begin=st.just("its begin") | st.none(), end=st.just("its end") | st.none()),
         build(During, plans, plans, unique(aggregates, least=1), st.just("hop"), names(least=0), names(least=0),
               positive | st.none(), positive),
         build(During, plans, plans, unique(aggregates, least=1), st.just("start"), latest=st.booleans()),

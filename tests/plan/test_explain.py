@@ -81,7 +81,7 @@ def test_an_unrestricted_time_sensitive_module_is_warned_about() -> None:
 
 
 @given(plans)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_every_plan_has_a_tree_of_one_printable_line_per_node(plan: Plan) -> None:
     lines = [line for line in explain(plan).split("\n") if not line.startswith("warning: ")]
     assert len(lines) == len(list(nodes.walk(plan)))
@@ -89,7 +89,7 @@ def test_every_plan_has_a_tree_of_one_printable_line_per_node(plan: Plan) -> Non
 
 
 @given(plans)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_every_plan_has_a_diagram_whose_labels_cannot_break_out(plan: Plan) -> None:
     first, *lines = mermaid(plan).split("\n")
     assert first == "flowchart LR"

@@ -53,7 +53,8 @@ def test_a_failure_is_shrunk_and_can_be_repeated(pytester: pytest.Pytester) -> N
     assert "v=91" in page
 
 
-def test_the_database_remembers_a_failure(pytester: pytest.Pytester) -> None:
+def test_the_database_remembers_a_failure(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)  # where Hypothesis sees it, it keeps no database
     pytester.makepyfile(test_it=PROPERTY.replace("LIMIT", "10").replace(", database=None", ""))
     pytester.makeini("[pytest]\naddopts = -p no:cacheprovider")
     pytester.runpytest_subprocess("--streamproof-cases=200", "--streamproof-seed=7").assert_outcomes(failed=1, passed=1)

@@ -72,6 +72,7 @@ def test_the_bundled_java_runs_a_job_quietly_and_nothing_stays_behind(tmp_path: 
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_no_process_behind(tmp_path: Path) -> None:
     endless = (
         JOB

@@ -49,12 +49,12 @@ def agree(engine: SparkEngine, numbers: range) -> None:
 
 
 def test_some_random_plans_mean_what_the_evaluator_says(spark_engine: SparkEngine) -> None:
-    agree(spark_engine, range(20))
+    agree(spark_engine, range(8))
 
 
 @pytest.mark.slow
 def test_many_random_plans_mean_what_the_evaluator_says(spark_engine: SparkEngine) -> None:
-    agree(spark_engine, range(20, 220))
+    agree(spark_engine, range(8, 220))
 
 
 @pytest.mark.slow

@@ -64,7 +64,13 @@ def dead_letters(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("content", "kind"), [("events", "parquet"), ("events", "jsonl"), ("rows", "jsonl"), ("cht", "parquet")]
+    ("content", "kind"),
+    [
+        ("events", "parquet"),
+        pytest.param("events", "jsonl", marks=pytest.mark.slow),
+        pytest.param("rows", "jsonl", marks=pytest.mark.slow),
+        ("cht", "parquet"),
+    ],
 )
 def test_files_hold_the_result(spark: SparkSession, folder: Path, content: Content, kind: Format) -> None:
     chunks = sales()

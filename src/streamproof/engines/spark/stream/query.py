@@ -19,7 +19,7 @@ from streamproof.engines.spark.stream import checkpoint as checkpoints
 from streamproof.engines.spark.stream.arrivals import advanced_sources
 from streamproof.engines.spark.stream.doors import Door, packing
 from streamproof.engines.spark.stream.keys import bucket_count, split_by
-from streamproof.engines.spark.stream.running import Running, Watcher, start
+from streamproof.engines.spark.stream.running import STATE_STORE, Running, Watcher, start
 from streamproof.engines.spark.stream.ship import Shipment, Stage
 from streamproof.engines.spark.stream.wire import ANSWER_DDL, PACKED_DDL, Emit, answer_schema, from_blobs
 from streamproof.errors import InputError, did_you_mean
@@ -133,8 +133,11 @@ class StreamQuery:
     def frame(self, emit: Emit = "events") -> DataFrame:
         """The output as a streaming table: physical events or signed rows, and the bucket each comes from.
 
-        Each bucket has CTIs of its own; the stream's is the least of them.
+        Each bucket has CTIs of its own; the stream's is the least of them. Whoever starts it does so in this session,
+        which from now on keeps the state of new queries in the store that this one needs.
         """
+        for name, value in STATE_STORE.items():
+            self.spark.conf.set(name, value)
         schema = self.typed.schema
         return observed(self.answers(emit)).mapInArrow(partial(_unpack, schema, emit), frame_ddl(schema, emit))
 
