@@ -65,7 +65,7 @@ def main() -> None:
             metrics = run_files(spark, live, FileSink(folder / "out", content="cht")).as_dict()
             backfill = query.on("spark", session=spark).run({"quakes": month}).history
             same = "equal" if read_output(folder / "out") == backfill else "DIFFERENT"
-            print(f"{title:30}{len(backfill):>7,} rows  {metrics['batches']} micro-batches  {same}")
+            print(f"{title:30}{len(backfill):>7,} rows  {metrics['batches']} micro-batches  {same}", flush=True)
 
 
 if __name__ == "__main__":
