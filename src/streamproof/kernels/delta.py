@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,20 @@ from numba import njit
 
 from streamproof.events.batch import Batch
 from streamproof.events.schema import Schema
-from streamproof.events.time import BEGINNING
+from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.cells import Ints, Layout, Strings
 from streamproof.kernels.interning import Interner
+
+
+class Extent(NamedTuple):
+    """How far the rows of a delta reach, found in one pass over them."""
+
+    least_le: int
+    greatest_le: int
+    greatest_re: int
+    longest: int  # the longest lifetime; infinite where one has no start
+    least_w: int
+    greatest_w: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +47,7 @@ class Delta:
     columns: tuple[pa.Array, ...]
     frontier: int = BEGINNING
     is_net: bool = field(default=False, init=False)  # whether it is known that no two rows are equal but for w
+    _extent: Extent | None = field(default=None, init=False)
 
     def __len__(self) -> int:
         return len(self.le)
@@ -47,9 +60,17 @@ class Delta:
     @staticmethod
     def from_batch(batch: Batch) -> Delta:
         """The rows of a batch, in group 0."""
-        le, re, w = (one_chunk(batch.rows.column(n)).to_numpy(zero_copy_only=False) for n in range(3))
-        columns = tuple(one_chunk(column) for column in batch.rows.columns[3:])
-        return Delta(np.zeros(len(le), np.int64), le, re, w, columns, batch.frontier)
+        le, re, w, *columns = (one_chunk(column) for column in batch.rows.itercolumns())
+        times = (column.to_numpy(zero_copy_only=False) for column in (le, re, w))
+        return Delta(np.zeros(len(le), np.int64), *times, tuple(columns), batch.frontier)
+
+    @property
+    def extent(self) -> Extent:
+        """How far its rows reach; there must be some."""
+        if self._extent is None:
+            object.__setattr__(self, "_extent", Extent(*_extent(self.le, self.re, self.w)))
+        assert self._extent is not None
+        return self._extent
 
     def to_batch(self, schema: Schema) -> Batch:
         """The rows as a batch; groups are gone by then."""
@@ -62,11 +83,14 @@ class Delta:
 
     def grouped(self, group: Ints) -> Delta:
         """The same rows in other groups."""
-        return Delta(group, self.le, self.re, self.w, self.columns, self.frontier)
+        same = Delta(group, self.le, self.re, self.w, self.columns, self.frontier)
+        object.__setattr__(same, "_extent", self._extent)
+        return same
 
     def _copy(self, frontier: int, is_net: bool) -> Delta:
         same = Delta(self.group, self.le, self.re, self.w, self.columns, frontier)
         object.__setattr__(same, "is_net", is_net)
+        object.__setattr__(same, "_extent", self._extent)
         return same
 
     def take(self, rows: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Delta:
@@ -132,6 +156,19 @@ def _are_different(columns: tuple[Ints, ...]) -> bool:
         _mix(marks, column)
     different: bool = _all_once(marks)
     return different
+
+
+@njit(cache=True)
+def _extent(le, re, w):  # type: ignore[no-untyped-def]
+    least_le = greatest_le = le[0]
+    greatest_re, least_w, greatest_w = re[0], w[0], w[0]
+    longest = np.int64(0)
+    for n in range(len(le)):
+        least_le, greatest_le = min(least_le, le[n]), max(greatest_le, le[n])
+        greatest_re = max(greatest_re, re[n])
+        longest = max(longest, re[n] - le[n] if le[n] > BEGINNING else np.int64(FOREVER))
+        least_w, greatest_w = min(least_w, w[n]), max(greatest_w, w[n])
+    return least_le, greatest_le, greatest_re, longest, least_w, greatest_w
 
 
 @njit(cache=True)

@@ -47,10 +47,17 @@ class Groups:
 
     def keyed(self, delta: Delta) -> Delta:
         """The rows in their outer groups, with the key's columns first."""
-        key = [self._key(delta.group, number) for number in range(len(self.positions))]
-        outer = self.known.column(delta.group, 0)
+        outer, key = self._outer_and_key(delta.group)
         both = Delta(outer, delta.le, delta.re, delta.w, (*key, *delta.columns), delta.frontier)
         return both.net(delta.is_net)  # keys tell groups apart
+
+    def _outer_and_key(self, group: Ints) -> tuple[Ints, list[pa.Array]]:
+        if self._is_plain:
+            outer, cells, are_plain = self.known.plain_columns(group)
+            if are_plain:
+                is_float = self.layout.columns[0][0].kind == "float64"
+                return outer, [pa.array(cells.view(np.float64) if is_float else cells)]
+        return self.known.column(group, 0), [self._key(group, number) for number in range(len(self.positions))]
 
     def _key(self, group: Ints, number: int) -> pa.Array:
         """One column of the key of groups."""

@@ -69,6 +69,11 @@ class Interner:
         cells: Ints = _column(self._rows, number, codes)
         return cells
 
+    def plain_columns(self, codes: Ints) -> tuple[Ints, Ints, bool]:
+        """The first two cells of the rows of numbers, and whether the third is 0 in all."""
+        found: tuple[Ints, Ints, bool] = _plain_columns(self._rows, codes)
+        return found
+
     def keep_only(self, live: Ints) -> None:
         """Forget every row whose number is not in ``live``."""
         keep = np.zeros(len(self._rows), np.bool_)
@@ -208,6 +213,16 @@ def _column(rows, number, codes):  # type: ignore[no-untyped-def]
     for i in range(len(codes)):
         out[i] = rows[codes[i], number]
     return out
+
+
+@njit(cache=True)
+def _plain_columns(rows, codes):  # type: ignore[no-untyped-def]
+    first, second = np.empty(len(codes), np.int64), np.empty(len(codes), np.int64)
+    rest = np.int64(0)
+    for i in range(len(codes)):
+        first[i], second[i] = rows[codes[i], 0], rows[codes[i], 1]
+        rest |= rows[codes[i], 2]
+    return first, second, rest == 0
 
 
 @njit(cache=True)

@@ -87,7 +87,11 @@ class ToPointKernel(Stateless):
         _node(typed, nodes.ToPoint)
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
-        re = finite(delta.le + 1, delta)
+        if not len(delta):
+            return delta
+        re, extent = delta.le + 1, delta.extent
+        if extent.greatest_le >= FOREVER - 1 or extent.least_le <= BEGINNING:
+            finite(re, delta)
         return Delta(delta.group, delta.le, re, delta.w, delta.columns, delta.frontier)
 
 

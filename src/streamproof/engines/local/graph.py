@@ -203,7 +203,7 @@ class Graph:
         What cancels within the change was never there. The end of time comes alone, after the last rows: what they
         take back must not be looked for up to there.
         """
-        if len(delta) and delta.w.min() < 0:
+        if len(delta) and delta.extent.least_w < 0:
             delta = without_cancelling(delta, self.steps[roots[0]].layout, self.context.strings)
         if delta.frontier < FOREVER or not len(delta):
             return self._flow(roots, delta)

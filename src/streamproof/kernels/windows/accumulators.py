@@ -7,7 +7,7 @@ null, the numbers of NaN, +∞ and −∞, and the limbs of the exact sum. Rows 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,6 @@ from streamproof.kernels.delta import Delta
 from streamproof.kernels.windows import exact
 from streamproof.kernels.windows.exact import Bools, Floats, Scale
 from streamproof.kernels.windows.kept import Kept
-from streamproof.kernels.windows.ordered import Column
 from streamproof.plan.aggregates import Aggregate
 
 SUMMED: Final = ("count", "sum", "avg")
@@ -29,6 +28,10 @@ KINDS: Final = {"int64": INT, "float64": FLOAT, "decimal": DECIMAL}
 KIND, LIMBS, COUNT, BASE, KNOWN, SPECIAL, VALUE = range(7)
 # what is written down of each result: function, argument, first cell, null bit
 FN, ARG, CELL, BIT = range(4)
+
+
+Result: TypeAlias = "tuple[Ints, Bools | None]"
+"""The cells of a result, two columns of a decimal; and where it is null, if anywhere."""
 
 
 class Values(NamedTuple):
@@ -45,6 +48,15 @@ class _Argument:
     has_nulls: bool = False
     has_special: bool = False
 
+    def widened(self, bits: Ints) -> bool:
+        """Make room for floats; whether there was none."""
+        if exact.fits(bits, self.scale.base, self.scale.count):
+            return False
+        before = self.scale, self.has_special
+        self.scale = self.scale.joined(Scale.of(bits))
+        self.has_special = self.has_special or bool(exact.any_special(bits))
+        return before != (self.scale, self.has_special)
+
 
 class Accumulators:
     """How the sums of one node lie in a row."""
@@ -58,6 +70,7 @@ class Accumulators:
             [(SUMMED.index(agg.fn), column, layout.columns[n][1], n) for n, ((_, agg), column) in
              enumerate(zip(aggs, columns, strict=True))], np.int64,
         ).reshape(-1, 4)  # fmt: skip
+        self._functions = [(fn, argument) for fn, argument, _, _ in self.results.tolist()]
         self._lay_out()
 
     @staticmethod
@@ -80,6 +93,7 @@ class Accumulators:
             width += argument.scale.count
             value += 2 if argument.kind == DECIMAL else 1
         self.spec = np.array(spec, np.int64).reshape(-1, 7)
+        self._specs = [list(row) for row in spec]
         self.width = width
         self._cells = value
 
@@ -87,27 +101,26 @@ class Accumulators:
         """The arguments of a batch; the layout is made to fit them first, so hold `spec` from before to convert."""
         cells = np.empty((self._cells, len(delta)), np.int64)
         nulls = np.zeros(0, np.int64)
-        before = [(argument.scale, argument.has_nulls, argument.has_special) for argument in self._arguments]
         arrays = self._kept.arrays(delta)
         if any(array.null_count for array in arrays):
             nulls = np.zeros(len(delta), np.int64)
+        at, changed = 0, False
         for n, (argument, array) in enumerate(zip(self._arguments, arrays, strict=True)):
             if array.null_count:
                 nulls |= array.is_null().to_numpy(zero_copy_only=False).astype(np.int64) << n
+                changed |= not argument.has_nulls
                 argument.has_nulls = True
-            at = int(self.spec[n, VALUE])
             _write(argument.kind, array, cells, at)
-            if argument.kind == FLOAT and len(delta):
-                argument.scale = argument.scale.joined(Scale.of(cells[at]))
-                argument.has_special = argument.has_special or bool(exact.any_special(cells[at]))
-        if before != [(argument.scale, argument.has_nulls, argument.has_special) for argument in self._arguments]:
+            changed |= argument.kind == FLOAT and argument.widened(cells[at])
+            at += 2 if argument.kind == DECIMAL else 1
+        if changed:
             self._lay_out()
         return Values(cells, nulls)
 
     def add(self, rows: Cells, lead: int, row: Ints, event: Ints, w: Ints, values: Values) -> None:
         """Add events, each ``w`` times, to the sums that begin at column ``lead`` of their rows."""
         _count(rows, lead, row, event, w, values.nulls[:0], 0)
-        for n, spec in enumerate(self.spec.tolist()):
+        for n, spec in enumerate(self._specs):
             some = (row, event, w)
             if spec[KNOWN]:
                 _count(rows, lead + spec[KNOWN], row, event, w, values.nulls, n)
@@ -120,46 +133,39 @@ class Accumulators:
             else:
                 exact.add_decimals(rows, at, column, values.cells[spec[VALUE] + 1], *some)
 
-    def columns(self, rows: Cells) -> tuple[list[Column], Bools]:
-        """The results of rows of sums, and which rows have one that its type cannot hold."""
-        lost = np.zeros(len(rows), np.bool_)
-        found: list[Column] = []
-        for fn, argument, _, _ in self.results.tolist():
+    def columns(self, rows: Cells) -> tuple[list[Result], Bools | None]:
+        """The results of rows of sums, and which rows have one that its type cannot hold, if one may.
+
+        There are events in each row, so where no argument was ever null, no result is.
+        """
+        lost = None
+        found: list[Result] = []
+        for fn, argument in self._functions:
             if fn == 0:
-                found.append((rows[:, :1], np.zeros(len(rows), np.bool_)))
+                found.append((rows[:, 0].copy(), None))
                 continue
-            spec = self.spec[argument].tolist()
+            spec = self._specs[argument]
             known = rows[:, spec[KNOWN]]
-            values, too_large = (
-                self._summed(rows, spec) if fn == 1 else (self._means(rows, spec, argument, known), False)
-            )
-            lost |= too_large
-            found.append((values, known == 0))
+            nulls = known == 0 if spec[KNOWN] else None
+            if fn == 2 or spec[KIND] == FLOAT:
+                found.append((self._floats(rows, spec, argument, known if fn == 2 else known[:0]), nulls))
+                continue
+            limbs = rows[:, spec[LIMBS] : spec[LIMBS] + spec[COUNT]]
+            values, too_large = exact.whole(limbs) if spec[KIND] == INT else exact.decimals(limbs)
+            lost = too_large if lost is None else lost | too_large
+            found.append((values, nulls))
         return found, lost
 
-    def _summed(self, rows: Cells, spec: list[int]) -> tuple[Cells, Bools | bool]:
-        limbs = rows[:, spec[LIMBS] : spec[LIMBS] + spec[COUNT]]
-        if spec[KIND] == FLOAT:
-            mantissa, exponent = exact.rounded(limbs, exact.LOWEST + exact.BITS * spec[BASE])
-            totals = exact.scaled(mantissa, exponent)
-            return _bits(self._with_special(totals, rows, spec)), False
-        if spec[KIND] == INT:
-            values, lost = exact.whole(limbs)
-            return values.reshape(-1, 1), lost
-        halves, lost = exact.decimals(limbs)
-        return halves, lost
-
-    def _means(self, rows: Cells, spec: list[int], argument: int, known: Ints) -> Cells:
+    def _floats(self, rows: Cells, spec: list[int], argument: int, divisors: Ints) -> Ints:
+        """Sums as floats, or what they are divided by something."""
         limbs = rows[:, spec[LIMBS] : spec[LIMBS] + spec[COUNT]]
         unit = exact.LOWEST + exact.BITS * spec[BASE] if spec[KIND] == FLOAT else 0
-        mantissa, exponent = exact.rounded(limbs, unit)
-        means = exact.scaled(mantissa / np.maximum(known, 1), exponent)
+        found: Floats = exact.quotients(limbs, unit, divisors)
         if spec[KIND] == DECIMAL:
-            means = means / self.factors[argument]
-        return _bits(self._with_special(means, rows, spec))
-
-    def _with_special(self, found: Floats, rows: Cells, spec: list[int]) -> Floats:
-        return exact.with_special(found, rows[:, spec[SPECIAL] :]) if spec[SPECIAL] else found
+            found = found / self.factors[argument]
+        if spec[SPECIAL]:
+            return float_bits(exact.with_special(found, rows[:, spec[SPECIAL] :]))
+        return found.view(np.int64)
 
     def converted(self, rows: Cells, spec: Ints) -> Cells:
         """Rows whose last columns are sums laid out by another ``spec``, with these laid out as now."""
@@ -188,10 +194,6 @@ class Accumulators:
             argument.scale = Scale(int(row[BASE]), int(row[COUNT]))
             argument.has_nulls, argument.has_special = bool(row[KNOWN]), bool(row[SPECIAL])
         self._lay_out()
-
-
-def _bits(values: Floats) -> Cells:
-    return float_bits(values).reshape(-1, 1)
 
 
 def _column(agg: Aggregate, kept: Kept) -> int:

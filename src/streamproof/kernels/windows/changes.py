@@ -10,6 +10,7 @@ from numba import njit
 from streamproof.errors import RunError
 from streamproof.events.time import FOREVER
 from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.delta import Delta
 from streamproof.kernels.interning import same_row
 from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, ordered
 from streamproof.kernels.sorting import order_by
@@ -80,11 +81,11 @@ class Spans(NamedTuple):
         return found
 
 
-def check_weights(w: Ints) -> None:
+def check_weights(delta: Delta) -> None:
     """Sums hold a bounded number of equal events."""
-    if len(w) and max(int(w.max()), -int(w.min())) > MOST_WEIGHT:
+    if len(delta) and (most := max(delta.extent.greatest_w, -delta.extent.least_w)) > MOST_WEIGHT:
         raise RunError(
-            f"one row stands for {int(np.abs(w).max())} equal events; at most {MOST_WEIGHT} are supported",
+            f"one row stands for {most} equal events; at most {MOST_WEIGHT} are supported",
             fix="aggregate them before",
             name="limit_exceeded",
         )

@@ -25,7 +25,6 @@ from streamproof.kernels.windows.general import affected_by
 from streamproof.kernels.windows.inspect import Affected, EventView, WindowView
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.moving import Moving
-from streamproof.kernels.windows.outputs import Outputs
 from streamproof.kernels.windows.summed import summed
 from streamproof.kernels.windows.sums import Scratch
 from streamproof.kernels.windows.timelines import SIZE, VALUES, Timelines, longer
@@ -45,7 +44,6 @@ class Edges(Moving):
         self.sums = Accumulators(node.aggs, Kept(typed.inputs[0].schema, context, payload=False), layout)
         self._forget()
         self._passed = BEGINNING  # the frontier before the batch: what is not walked yet must not be cut by a later one
-        self._nothing = Outputs(1)  # no output is kept
 
     def _forget(self) -> None:
         """No boundary at all."""
@@ -66,7 +64,7 @@ class Edges(Moving):
     # --- one batch ----------------------------------------------------------------------------------------------------
 
     def on_batch(self, delta: Delta) -> Delta:
-        check_weights(delta.w)
+        check_weights(delta)
         step = self._advance(delta)
         if not len(delta) and step.frontier == step.frontier_before and step.due == step.due_before:
             return Delta.empty(self.typed.schema, frontier=self.sealed)
@@ -77,7 +75,7 @@ class Edges(Moving):
         if self.frontier >= FOREVER:
             self._forget()
         self.ahead.settle(self.sums.spec)
-        self.sealed = max(self.sealed, self.lively.sealed(self.frontier, self._opened(), self._nothing))
+        self.sealed = max(self.sealed, self.lively.sealed(self.frontier, self._opened()))
         return emitted.at(self.sealed)
 
     def _change(self, delta: Delta) -> Cells:

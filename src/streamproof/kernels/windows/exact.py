@@ -315,6 +315,35 @@ def _round_wide(high, low):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def quotients(limbs, unit, divisors):  # type: ignore[no-untyped-def]
+    """Every sum as the nearest float, or divided by a number first; zero has no sign. No divisors divide nothing."""
+    mantissas, exponents = rounded(limbs, unit)
+    for n in range(len(divisors)):
+        mantissas[n] /= max(divisors[n], 1)
+    found = _scaled(mantissas, exponents)
+    for n in range(len(found)):
+        if found[n] == 0.0:
+            found[n] = 0.0
+    return found
+
+
+@njit(cache=True)
+def fits(bits, base, count):  # type: ignore[no-untyped-def]
+    """Whether sums of floats need no other limbs than these, and none of them is NaN or infinite."""
+    low, high = base * BITS, (base + count) * BITS - 52
+    for value in bits:
+        exponent = (value >> 52) & 0x7FF
+        position = max(exponent - 1, 0)
+        if exponent == 0x7FF or position >= high:
+            return False
+        if position < low and value << 1 != 0:
+            mantissa = (value & FRACTION) | (0 if exponent == 0 else FRACTION + 1)
+            if position + bit_length(mantissa & -mantissa) - 1 < low:
+                return False
+    return True
+
+
+@njit(cache=True)
 def whole(limbs):  # type: ignore[no-untyped-def]
     """Sums of two limbs as int64, and which of them do not fit."""
     values, lost = np.empty(len(limbs), np.int64), np.zeros(len(limbs), np.bool_)

@@ -25,7 +25,6 @@ from streamproof.kernels.windows.inspect import Affected, EventView, WindowView
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.liveliness import Step
 from streamproof.kernels.windows.moving import Moving
-from streamproof.kernels.windows.outputs import Outputs
 from streamproof.kernels.windows.segments import Bools
 from streamproof.kernels.windows.summed import changed_pairs
 from streamproof.kernels.windows.sums import Scratch
@@ -62,7 +61,6 @@ class Extremes(Moving):
         self._output = Layout.of(typed.schema)
         self._scratch = Scratch()
         self._forget()
-        self._nothing = Outputs(1)  # no output is kept
 
     def _forget(self) -> None:
         """No event at all."""
@@ -86,7 +84,7 @@ class Extremes(Moving):
     # --- one batch ----------------------------------------------------------------------------------------------------
 
     def on_batch(self, delta: Delta) -> Delta:
-        check_weights(delta.w)
+        check_weights(delta)
         step = self._advance(delta)
         if not len(delta) and step.frontier == step.frontier_before and step.due == step.due_before:
             return Delta.empty(self.typed.schema, frontier=self.sealed)
@@ -94,7 +92,7 @@ class Extremes(Moving):
         if self.frontier >= FOREVER:
             self._forget()
         self.store.drop(self.frontier)
-        self.sealed = max(self.sealed, self.lively.sealed(self.frontier, self._opened(), self._nothing))
+        self.sealed = max(self.sealed, self.lively.sealed(self.frontier, self._opened()))
         return emitted.at(self.sealed)
 
     def _take_in(self, delta: Delta, due: int) -> tuple[Ints, Ints]:

@@ -63,7 +63,7 @@ class General(Moving):
 
     def read(self, delta: Delta) -> Events:
         """The events of a delta, with what is kept of each."""
-        check_weights(delta.w)
+        check_weights(delta)
         return Events(delta.group, delta.le, delta.re, delta.w, self.evaluator.kept.encode(delta))
 
     def _without_ageless(self, rows: Cells, frontier: int) -> Cells:

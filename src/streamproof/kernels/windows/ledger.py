@@ -16,7 +16,7 @@ from numba import njit
 
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.windows.accumulators import Accumulators, add_rows, carry_row
-from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, is_nothing, until
+from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, is_nothing
 
 BASE, FIRST, SIZE, ROOM = range(4)  # of a stretch: where it begins, its first row, its rows, and room from the base on
 FEW: Final = 4096  # below so many new rows nobody needs to sweep
@@ -45,11 +45,10 @@ class Ledger:
             return
         self.admit(int(changes[-1, GROUP]) + 1)
         self._new += len(changes)
-        whole, self._used = _make_room(self.rows, self.stretches, self._used, changes)
-        if not whole:
+        done, self._used = _put(self.rows, self.stretches, self._used, changes, 0, spec)
+        if done < len(changes):
             self._compact(len(changes))
-            _, self._used = _make_room(self.rows, self.stretches, self._used, changes)
-        _put(self.rows, self.stretches, changes, spec)
+            _, self._used = _put(self.rows, self.stretches, self._used, changes, done, spec)
 
     def _compact(self, more: int) -> None:
         """All stretches one after the other, in memory with room for so many changes."""
@@ -94,45 +93,76 @@ def _move(rows, first, count, to, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _make_room(rows, stretches, used, changes):  # type: ignore[no-untyped-def]
-    """Make room for changes. Whether there was enough, and how many rows are used then."""
-    at = 0
-    while at < len(changes):
-        group = changes[at, GROUP]
-        end = until(changes, at, group)
-        base, first = stretches[group, BASE], stretches[group, FIRST]
-        size, room = stretches[group, SIZE], stretches[group, ROOM]
-        need = size + end - at
-        if first + need > base + room:
-            to = base
-            if 4 * need > 3 * room:
-                if used + 2 * need > len(rows):
-                    return False, used
-                to = used
-                used += 2 * need
-                stretches[group, BASE], stretches[group, ROOM] = to, 2 * need
-            _move(rows, first, size, to, rows)
-            stretches[group, FIRST] = to
-        at = end
-    return True, used
+def _make_room(rows, stretches, used, group, need):  # type: ignore[no-untyped-def]
+    """Make room for so many rows of a group; how many rows are used then, or −1 where there are not enough."""
+    base, first = stretches[group, BASE], stretches[group, FIRST]
+    room = stretches[group, ROOM]
+    if first + need <= base + room:
+        return used
+    to = base
+    if 4 * need > 3 * room:
+        if used + 2 * need > len(rows):
+            return -1
+        to = used
+        used += 2 * need
+        stretches[group, BASE], stretches[group, ROOM] = to, 2 * need
+    _move(rows, first, stretches[group, SIZE], to, rows)
+    stretches[group, FIRST] = to
+    return used
 
 
 @njit(cache=True)
-def _put(rows, stretches, changes, spec):  # type: ignore[no-untyped-def]
-    spare = np.empty((16, rows.shape[1]), np.int64)
-    at = 0
+def _put(rows, stretches, used, changes, at, spec):  # type: ignore[no-untyped-def]
+    """Add changes from one on; how many are done, and how many rows are used. It stops where there is no room.
+
+    Mostly they belong to a group's last place or come after it, and a call would cost more than the sum.
+    """
     while at < len(changes):
-        group = changes[at, GROUP]
-        end = until(changes, at, group)
+        group, end = changes[at, GROUP], at + 1
+        while end < len(changes) and changes[end, GROUP] == group:
+            end += 1
         first, size = stretches[group, FIRST], stretches[group, SIZE]
-        kept = size  # rows before the first change stay where they are
-        while kept > 0 and rows[first + kept - 1, PLACE] >= changes[at, PLACE]:
-            kept -= 1
-        if size - kept > len(spare):
-            spare = np.empty((2 * (size - kept), rows.shape[1]), np.int64)
-        _move(rows, first + kept, size - kept, 0, spare)
-        stretches[group, SIZE] = _merge(rows, first + kept, spare, size - kept, changes, at, end, spec) - first
+        if first + size + end - at > stretches[group, BASE] + stretches[group, ROOM]:
+            roomy = _make_room(rows, stretches, used, group, size + end - at)
+            if roomy < 0:
+                break
+            used, first = roomy, stretches[group, FIRST]
+        place = changes[at, PLACE]
+        if size == 0 or rows[first + size - 1, PLACE] <= place:
+            stretches[group, SIZE] = _append(rows, first, first + size, changes, at, end, spec) - first
+        else:
+            _put_before(rows, stretches, group, changes, at, end, spec)
         at = end
+    return at, used
+
+
+@njit(cache=True, inline="always")
+def _append(rows, first, out, changes, at, end, spec):  # type: ignore[no-untyped-def]
+    """Put changes after rows that end at ``out``, the first maybe into the last of them; where they end then."""
+    for n in range(at, end):
+        meets = out > first and rows[out - 1, PLACE] == changes[n, PLACE]
+        if meets:
+            out -= 1
+            add_rows(rows, out, SUMS, changes, n, SUMS, 1)
+        else:
+            for m in range(rows.shape[1]):
+                rows[out, m] = changes[n, m]
+        if meets or rows[out, SUMS] == 0:  # carries must not pile up, nor hide that nothing is left
+            carry_row(rows, out, SUMS, spec)
+        out += not is_nothing(rows, out)
+    return out
+
+
+@njit(cache=True)
+def _put_before(rows, stretches, group, changes, at, end, spec):  # type: ignore[no-untyped-def]
+    """Put changes between the rows of a group; those before the first change stay where they are."""
+    first, size = stretches[group, FIRST], stretches[group, SIZE]
+    kept = size
+    while kept > 0 and rows[first + kept - 1, PLACE] >= changes[at, PLACE]:
+        kept -= 1
+    spare = np.empty((size - kept, rows.shape[1]), np.int64)
+    _move(rows, first + kept, size - kept, 0, spare)
+    stretches[group, SIZE] = _merge(rows, first + kept, spare, size - kept, changes, at, end, spec) - first
 
 
 @njit(cache=True)

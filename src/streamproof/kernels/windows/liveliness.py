@@ -71,22 +71,21 @@ class Liveliness:
             return np.ones(len(outputs), np.bool_)
         return self.is_closed(outputs.windows.re, frontier) & (outputs.hold < frontier)
 
-    def sealed(self, frontier: int, opened: int, outputs: Outputs) -> int:
+    def sealed(self, frontier: int, opened: int, outputs: Outputs | None = None) -> int:
         """The output's frontier. ``opened`` is the least start of a window that can still get members.
 
-        ``outputs`` has every window that is out and not final. One whose rows an end may still change, even where its
+        ``outputs`` has every window that is out and not final, where they are kept. One whose rows an end may still change, even where its
         members stay, changes from its start on.
         """
         if frontier >= FOREVER:
             return FOREVER
         if not self.sealable:
             return BEGINNING
-        unsure = outputs.hold >= frontier
         if self.stamp == "point_end":
-            return min(frontier, _least(outputs.windows.re[unsure]))
+            return frontier if outputs is None else min(frontier, _least(outputs.windows.re[outputs.hold >= frontier]))
         if self.time_bound and self.emission != "final":
             return frontier
-        held = min(frontier, _least(outputs.windows.le[unsure]))
+        held = frontier if outputs is None else min(frontier, _least(outputs.windows.le[outputs.hold >= frontier]))
         if self.snapshot and self.stable and self.emission != "final":
             return held  # what lies before the frontier stays: rows are shortened and continued, not replaced
         return min(held, opened)

@@ -24,5 +24,5 @@ class Moving:
         before, due_before = self.frontier, self.lively.due(self.frontier, self.seen)
         self.frontier = max(self.frontier, delta.frontier)
         if len(delta):
-            self.seen = max(self.seen, int(delta.le.max()))
+            self.seen = max(self.seen, delta.extent.greatest_le)
         return Step(before, self.frontier, due_before, self.lively.due(self.frontier, self.seen))

@@ -30,9 +30,9 @@ from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.ledger import Ledger
 from streamproof.kernels.windows.liveliness import Step
 from streamproof.kernels.windows.moving import Moving
-from streamproof.kernels.windows.outputs import Outputs
 from streamproof.kernels.windows.places import by_group, laid_out
-from streamproof.kernels.windows.sliding import announce, complete, correct
+from streamproof.kernels.windows.slides import Slides
+from streamproof.kernels.windows.sliding import WORTH_KEEPING, adjust, announce, complete, correct
 from streamproof.kernels.windows.summed import summed
 from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, Scratch
 from streamproof.plan import nodes
@@ -56,7 +56,6 @@ class Panes(Moving):
         self._scratch = Scratch(), Scratch()
         self._numbers_of_events = np.arange(0)
         self._emitted, self._found = np.empty((4, 64), np.int64), np.empty((64, 0), np.int64)  # used again and again
-        self._nothing = Outputs(self.layout.width)  # no output is kept
 
     @staticmethod
     def can(typed: Typed, context: Context) -> bool:
@@ -70,7 +69,12 @@ class Panes(Moving):
         """Nothing is held."""
         self.starts, self.moves = Ledger(self.sums.width), Ledger(self.sums.width)
         self.agenda = Agenda()
+        self._empty_slides()
         self.long = Store(width=1)  # events without a start or an end, or in more windows than the limit
+
+    def _empty_slides(self) -> None:
+        self.slides = Slides(self.sums.width, worth=self.grid.size >= WORTH_KEEPING * self.grid.hop)
+        self.slides.admit(len(self.agenda.links))
 
     # --- one batch ----------------------------------------------------------------------------------------------------
 
@@ -84,12 +88,12 @@ class Panes(Moving):
         emitted = self._emit(starts, moves, step)
         self._forget(step.frontier)
         opened = self.grid.opened(self.frontier)
-        self.sealed = max(self.sealed, self.lively.sealed(self.frontier, opened, self._nothing))
+        self.sealed = max(self.sealed, self.lively.sealed(self.frontier, opened))
         return emitted.at(self.sealed).net()  # windows of a group differ, and so do results that replace others
 
     def _without_ageless(self, delta: Delta) -> Delta:
         """Events without a start may be taken back, until a frontier seals them; long ones are remembered."""
-        check_weights(delta.w)
+        check_weights(delta)
         if len(delta) and self._has_long(delta):
             ageless = delta.le <= BEGINNING
             self._refuse_early(delta.take(~ageless))
@@ -112,8 +116,9 @@ class Panes(Moving):
         """Whether one of the events may have no start, too many windows, or one that leaves the range of time."""
         longest = self.context.limits.windows_per_event * self.grid.hop
         around = self.grid.size + self.grid.hop
-        late = delta.re.max() >= FOREVER - around
-        return bool(late or delta.le.min() <= BEGINNING + around or (delta.re - delta.le).max() > longest)
+        extent = delta.extent
+        late, early = extent.greatest_re >= FOREVER - around, extent.least_le <= BEGINNING + around
+        return late or early or extent.longest > longest
 
     def _check_limits(self, step: Step) -> None:
         if not len(self.long):
@@ -132,9 +137,10 @@ class Panes(Moving):
         if spec is not self.sums.spec:
             for ledger in (self.starts, self.moves):
                 ledger.convert(self.sums, spec)
+            self._empty_slides()
         first = (delta.le - self.grid.offset) // self.pane
         starts = self._gathered(delta.group, first, self._every(len(delta)), delta.w, values, self._scratch[0])
-        if not len(delta) or (delta.re - delta.le).max() == 1:
+        if not len(delta) or delta.extent.longest == 1:
             return starts, starts[:0]
         last = (delta.re - 1 - self.grid.offset) // self.pane
         lasting = np.flatnonzero(first != last)
@@ -161,15 +167,22 @@ class Panes(Moving):
         self._admit(starts, moves)
         numbers = self._numbers(step)
         size = self._correct(starts, moves, numbers)
-        for ledger, changes in ((self.starts, starts), (self.moves, moves)):
-            ledger.put(changes, self.sums.spec)
-            announce(changes, numbers, self.agenda.heads, self.agenda.links)
+        self._put(starts, moves, numbers)
         size = self._complete(numbers, size)
         return summed(self._emitted[:, :size].T, self._found[:size], self.sums, self.typed, self.lively)
 
+    def _put(self, starts: Cells, moves: Cells, numbers: Ints) -> None:
+        """Bring changes into the sums, and their groups where their next windows may now be."""
+        for ledger, changes, moving in ((self.starts, starts, False), (self.moves, moves, True)):
+            if len(changes):
+                ledger.put(changes, self.sums.spec)
+                announce(changes, numbers, self.agenda.heads, self.agenda.links)
+                if len(self.slides.at):
+                    adjust(self.slides.at, self.slides.sums, changes, numbers, self.sums.spec, moving)
+
     def _admit(self, starts: Cells, moves: Cells) -> None:
         groups = max((int(rows[-1, GROUP]) + 1 for rows in (starts, moves) if len(rows)), default=0)
-        for part in (self.starts, self.moves, self.agenda):
+        for part in (self.starts, self.moves, self.agenda, self.slides):
             part.admit(groups)
 
     def _numbers(self, step: Step) -> Ints:
@@ -195,8 +208,8 @@ class Panes(Moving):
         whole = False
         while not whole:
             self._make_room(size)
-            agenda = self.agenda.heads, self.agenda.links
-            size, whole = complete(*held, *agenda, numbers, self._emitted, self._found, size)
+            groups = self.agenda.heads, self.agenda.links, self.slides.at, self.slides.sums
+            size, whole = complete(*held, *groups, numbers, self.sums.spec, self._emitted, self._found, size)
         return size
 
     def _make_room(self, size: int) -> None:
@@ -224,7 +237,9 @@ class Panes(Moving):
         self.long.drop(frontier)
 
     def _sweep(self) -> None:
-        first = self._first_open(self.frontier) * (self.grid.hop // self.pane)
+        window = self._first_open(self.frontier)
+        first = window * (self.grid.hop // self.pane)
+        self.slides.forget(window)
         self.starts.forget(first, spec=self.sums.spec, fold=False)
         self.moves.forget(first, spec=self.sums.spec, fold=True)
 
@@ -280,9 +295,7 @@ class Panes(Moving):
         numbers = self._numbers(Step(self.frontier, self.frontier, due, due))
         starts, moves = (_matrix(state, name) for name in ("starts", "moves"))
         self._admit(starts, moves)
-        for ledger, rows in ((self.starts, starts), (self.moves, moves)):
-            ledger.put(rows, self.sums.spec)
-            announce(rows, numbers, self.agenda.heads, self.agenda.links)
+        self._put(starts, moves, numbers)
         self.long.replace(_matrix(state, "long").copy())
 
     def live_strings(self) -> Ints:

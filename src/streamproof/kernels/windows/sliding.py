@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from streamproof.events.time import FOREVER
-from streamproof.kernels.windows.accumulators import add_rows
+from streamproof.kernels.windows.accumulators import add_rows, carry_row
 from streamproof.kernels.windows.agenda import AFTER, LISTS, NONE, WINDOW, enlist, strike
 from streamproof.kernels.windows.ledger import FIRST, SIZE
 from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, until
@@ -18,6 +18,10 @@ PER_WINDOW, PER_HOP, OPEN, DUE_BEFORE, DUE, TICKS, OFFSET = range(7)
 ENTER, LEAVE, MOVE, STARTS_END, MOVES_END = range(5)
 # how a row came about: taken back, or put
 TAKEN, PUT = -1, 1
+# a slide that is kept: the window that its sums are of, and how many starts of its group had left it
+REACHED, LEFT = range(2)
+# Where fewer panes leave a window than this part of it, its sums are worth keeping for the next one.
+WORTH_KEEPING = 4
 
 
 @njit(cache=True, inline="always")
@@ -29,16 +33,26 @@ def first_with(place, numbers):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always")
-def _begin(at, row, starts, first, end, first_move, moves_end, place):  # type: ignore[no-untyped-def]
-    """A slide that begins at a place: nothing before it needs to enter."""
+def _first_from(rows, first, end, place):  # type: ignore[no-untyped-def]
+    """The first of some rows at a place or after it: mostly one of the last."""
     low, high = first, end
+    while high > low and high > end - 4 and rows[high - 1, PLACE] >= place:
+        high -= 1
+    if high > end - 4:
+        low = high
     while low < high:
         middle = (low + high) >> 1
-        if starts[middle, PLACE] < place:
+        if rows[middle, PLACE] < place:
             low = middle + 1
         else:
             high = middle
-    at[row, ENTER] = at[row, LEAVE] = low
+    return low
+
+
+@njit(cache=True, inline="always")
+def _begin(at, row, starts, first, end, first_move, moves_end, place):  # type: ignore[no-untyped-def]
+    """A slide that begins at a place: nothing before it needs to enter."""
+    at[row, ENTER] = at[row, LEAVE] = _first_from(starts, first, end, place)
     at[row, MOVE], at[row, STARTS_END], at[row, MOVES_END] = first_move, end, moves_end
 
 
@@ -161,7 +175,21 @@ def announce(changes, numbers, heads, links):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def complete(starts, of_starts, moves, of_moves, heads, links, numbers, emitted, found, size):  # type: ignore[no-untyped-def]
+def adjust(slides, kept, changes, numbers, spec, moving):  # type: ignore[no-untyped-def]
+    """Bring changes into the sums that are kept, where they are of one of their windows."""
+    for n in range(len(changes)):
+        group, place = changes[n, GROUP], changes[n, PLACE]
+        window = slides[group, REACHED]
+        if window == FOREVER:
+            continue
+        first = window * numbers[PER_HOP]
+        if place < first if moving else first <= place < first + numbers[PER_WINDOW]:
+            add_rows(kept, group, 0, changes, n, SUMS, 1)
+            carry_row(kept, group, 0, spec)
+
+
+@njit(cache=True)
+def complete(starts, of_starts, moves, of_moves, heads, links, slides, kept, numbers, spec, emitted, found, size):  # type: ignore[no-untyped-def]
     """The windows that are due now, after ``size`` other rows. How many rows there are, and whether these are all."""
     low, high = numbers[DUE_BEFORE] + 1, numbers[DUE]
     lists = LISTS if low < high - LISTS else high - low + 1
@@ -174,8 +202,13 @@ def complete(starts, of_starts, moves, of_moves, heads, links, numbers, emitted,
             if window <= high:
                 a, b = of_starts[group, FIRST], of_moves[group, FIRST]
                 ends = a + of_starts[group, SIZE], b + of_moves[group, SIZE]
-                _begin(at, 0, starts, a, ends[0], b, ends[1], window * numbers[PER_HOP])
-                size, window = _complete_group(starts, moves, at, sums, group, window, numbers, emitted, found, size)
+                if numbers[PER_WINDOW] == 1 and numbers[PER_HOP] == 1 and ends[1] == b:
+                    size, window = _complete_alone(starts, a, ends[0], group, window, numbers, emitted, found, size)
+                else:
+                    size, window = _complete_group(
+                        starts, a, ends[0], moves, b, ends[1], at, sums, slides, kept, group, window, numbers, spec,
+                        emitted, found, size,
+                    )  # fmt: skip
                 strike(heads, links, group)
                 if window < FOREVER:
                     enlist(heads, links, group, window)
@@ -185,10 +218,69 @@ def complete(starts, of_starts, moves, of_moves, heads, links, numbers, emitted,
     return size, True
 
 
+@njit(cache=True, inline="always")
+def _keep(at, sums, slides, kept, group, window, first, spec):  # type: ignore[no-untyped-def]
+    """Keep the sums of a window for the next one, where it has most of its panes in common."""
+    if len(slides):
+        slides[group, REACHED], slides[group, LEFT] = window, at[0, LEAVE] - first
+        if window < FOREVER:
+            carry_row(sums, 0, 0, spec)
+            for n in range(sums.shape[1]):
+                kept[group, n] = sums[0, n]
+
+
+@njit(cache=True, inline="always")
+def _is_near(slides, group, window, numbers):  # type: ignore[no-untyped-def]
+    """Whether the last slide of a group ended not far before a window."""
+    reached = slides[group, REACHED] if len(slides) else np.int64(FOREVER)
+    return reached <= window and (window - reached) * numbers[PER_HOP] * WORTH_KEEPING <= numbers[PER_WINDOW]
+
+
+@njit(cache=True, inline="always")
+def _resume(at, sums, slides, kept, group, starts, a, a_end, moves, b, b_end, numbers):  # type: ignore[no-untyped-def]
+    """Go on where the last slide of a group ended."""
+    reached = slides[group, REACHED]
+    for n in range(sums.shape[1]):
+        sums[0, n] = kept[group, n]
+    first = reached * numbers[PER_HOP]
+    leave = a + slides[group, LEFT]
+    hit = leave <= a_end and (leave == a or starts[leave - 1, PLACE] < first)
+    if not hit or (leave < a_end and starts[leave, PLACE] < first):
+        leave = _first_from(starts, a, a_end, first)
+    at[0, LEAVE] = leave
+    at[0, ENTER] = _first_from(starts, leave, a_end, first + numbers[PER_WINDOW])
+    at[0, MOVE] = _first_from(moves, b, b_end, first)
+    at[0, STARTS_END], at[0, MOVES_END] = a_end, b_end
+
+
+@njit(cache=True, inline="always")
+def _complete_alone(starts, first, end, group, window, numbers, emitted, found, size):  # type: ignore[no-untyped-def]
+    """As `_complete_group`, where a window is one pane and nothing lives on from before."""
+    at = _first_from(starts, first, end, window)
+    window = np.int64(FOREVER)
+    while at < end:
+        if starts[at, SUMS] != 0:
+            window = starts[at, PLACE]
+            if window > numbers[DUE] or size == len(found):
+                break
+            _write(emitted, size, group, window, PUT, numbers)
+            for n in range(found.shape[1]):
+                found[size, n] = starts[at, SUMS + n]
+            size += 1
+            window = np.int64(FOREVER)
+        at += 1
+    return size, window
+
+
 @njit(cache=True)
-def _complete_group(starts, moves, at, sums, group, window, numbers, emitted, found, size):  # type: ignore[no-untyped-def]
+def _complete_group(starts, a, a_end, moves, b, b_end, at, sums, slides, kept, group, window, numbers, spec, emitted, found, size):  # type: ignore[no-untyped-def]
     """The due windows of a group; and its next window, which is due as well where no room was left."""
-    sums[:] = 0
+    if _is_near(slides, group, window, numbers):
+        _resume(at, sums, slides, kept, group, starts, a, a_end, moves, b, b_end, numbers)
+    else:
+        _begin(at, 0, starts, a, a_end, b, b_end, window * numbers[PER_HOP])
+        for n in range(sums.shape[1]):
+            sums[0, n] = 0
     while window < FOREVER:
         _advance(sums, 0, starts, moves, at, window, numbers)
         if sums[0, 0] == 0:
@@ -202,4 +294,5 @@ def _complete_group(starts, moves, at, sums, group, window, numbers, emitted, fo
             found[size, n] = sums[0, n]
         size += 1
         window += 1
+    _keep(at, sums, slides, kept, group, window, a, spec)
     return size, window

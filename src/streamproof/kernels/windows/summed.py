@@ -13,10 +13,9 @@ from streamproof.events.schema import FLOAT64, Type
 from streamproof.events.time import FOREVER
 from streamproof.kernels.cells import Cells, Ints, Layout, Strings
 from streamproof.kernels.delta import Delta
-from streamproof.kernels.windows.accumulators import Accumulators
+from streamproof.kernels.windows.accumulators import Accumulators, Result
 from streamproof.kernels.windows.aggregates import sum_overflow
 from streamproof.kernels.windows.liveliness import Liveliness
-from streamproof.kernels.windows.ordered import Column
 from streamproof.kernels.windows.segments import Bools
 from streamproof.kernels.windows.sums import Scratch
 from streamproof.plan import nodes
@@ -45,14 +44,15 @@ def summed(emitted: Cells, rows: Cells, sums: Accumulators, typed: Typed, lively
         finite = emitted[:, 2] < FOREVER
         emitted, rows = emitted[finite], rows[finite]
     columns, lost = sums.columns(rows)
-    if lost.any():
+    if lost is not None and lost.any():
         raise _overflow(emitted, lost, typed)
     replaces = len(emitted) > 0 and emitted[:, 3].min() < 0
     same = _unchanged(_pairs(emitted), columns) if replaces else emitted[:0, 0]
     if len(same):
         needed = np.ones(len(emitted), np.bool_)
         needed[same] = needed[same + 1] = False
-        emitted, columns = emitted[needed], [(cells[needed], nulls[needed]) for cells, nulls in columns]
+        emitted = emitted[needed]
+        columns = [(cells[needed], None if nulls is None else nulls[needed]) for cells, nulls in columns]
     group, le, re, w = (emitted[:, n].copy() for n in range(4))
     if lively.stamp == "point_end":
         le, re = re, re + 1
@@ -60,11 +60,15 @@ def summed(emitted: Cells, rows: Cells, sums: Accumulators, typed: Typed, lively
     return Delta(group, le, re, w, tuple(arrays))
 
 
-def _unchanged(pairs: Ints, columns: list[Column]) -> Ints:
+def _unchanged(pairs: Ints, columns: list[Result]) -> Ints:
     """The pairs of rows whose results are the same."""
     for cells, nulls in columns:
-        first, second = nulls[pairs], nulls[pairs + 1]
-        equal = (first & second) | ((first == second) & (cells[pairs] == cells[pairs + 1]).all(axis=1))
+        equal = cells[pairs] == cells[pairs + 1]
+        if cells.ndim > 1:
+            equal = equal.all(axis=1)
+        if nulls is not None:
+            first, second = nulls[pairs], nulls[pairs + 1]
+            equal = (first & second) | ((first == second) & equal)
         pairs = pairs[equal]
     return pairs
 
@@ -92,13 +96,13 @@ def _pairs(emitted):  # type: ignore[no-untyped-def]
     return found[:count]
 
 
-def _array(column: Column, kind: Type) -> pa.Array:
+def _array(column: Result, kind: Type) -> pa.Array:
     cells, nulls = column
-    values = cells[:, 0].copy()  # it may be scratch memory
     if kind.kind == "decimal":
+        nulls = np.zeros(len(cells), np.bool_) if nulls is None else nulls
         whole = np.column_stack([cells, nulls.astype(np.int64)])
         return Layout.of([kind]).column(whole, 0, Strings())
-    return pa.array(values.view(np.float64) if kind == FLOAT64 else values, mask=nulls if nulls.any() else None)
+    return pa.array(cells.view(np.float64) if kind == FLOAT64 else cells, mask=nulls)
 
 
 def _overflow(emitted: Cells, lost: Bools, typed: Typed) -> RunError:
