@@ -71,12 +71,14 @@ def batches(task: Task, kind: str) -> Iterator[Batch]:
     latest = -FOREVER
     file = pq.ParquetFile(task.path(kind), pre_buffer=False)
     columns = [name for name in file.schema_arrow.names if name != "re" or task.query not in OF_POINTS]
+    ones = pa.array(np.ones(task.batch, np.int64))
     for part in file.iter_batches(batch_size=task.batch, columns=columns, use_threads=False):
-        le = part.column("le").to_numpy()
+        read = dict(zip(columns, part.columns, strict=True))
+        le = read["le"].to_numpy()
         latest = max(latest, int(le.max()))
-        re = part.column("re") if "re" in columns else pa.array(le + 1)
-        weight = part.column("w") if "w" in columns else pa.array(np.ones(len(le), np.int64))
-        arrays = [part.column("le"), re, weight, part.column("k"), part.column("v")]
+        re = read["re"] if "re" in read else pa.array(le + 1)
+        weight = read["w"] if "w" in read else ones.slice(0, len(le))
+        arrays = [read["le"], re, weight, read["k"], read["v"]]
         yield Batch(SCHEMA, pa.Table.from_arrays(arrays, schema=SCHEMA.arrow_rows), latest - task.delay)
 
 
@@ -94,7 +96,7 @@ def run(task: Task) -> Answer:
     rows = sent = 0
     for batch in output:
         sent += batch.rows.num_rows
-        rows += pc.sum(batch.rows["w"]).as_py() or 0
+        rows += sum(int(part.to_numpy().sum()) for part in batch.rows["w"].chunks)
     return Answer(rows, sent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 
 from streamproof.kernels.cells import Layout, Strings
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.delta import Delta, consolidate, net_weights
 
 PLUS, MINUS, BOTH = 1, 2, 3
@@ -42,7 +43,7 @@ def without_cancelling(delta: Delta, layout: Layout, strings: Strings) -> Delta:
     return replace(delta, w=w).take(w != 0)
 
 
-@njit(cache=True)
+@loop
 def _mark(group, le, re, mask):  # type: ignore[no-untyped-def]
     """The place of a group and lifetime in the table."""
     h = np.uint64(group) * np.uint64(0x9E3779B97F4A7C15)

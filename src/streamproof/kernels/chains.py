@@ -17,6 +17,7 @@ from numba import njit
 
 from streamproof.events.time import FOREVER
 from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, ordered
 from streamproof.kernels.sorting import order_by
 
@@ -69,7 +70,7 @@ def _link(events, by_end, begun, base):  # type: ignore[no-untyped-def]
     return began, goes_on
 
 
-@njit(cache=True)
+@loop
 def _continue_known(events, first, last, begun, at, began):  # type: ignore[no-untyped-def]
     """Lifetimes with one start, in the order of their ends, continue the origins of that start in order."""
     key, t = events[first, KEY], events[first, LE]

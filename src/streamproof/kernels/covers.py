@@ -17,6 +17,7 @@ from numba import njit
 
 from streamproof.events.time import FOREVER
 from streamproof.kernels.cells import Cells
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.runs import KEY, LE, LEAST, PAYLOAD, RE, W
 
 
@@ -123,7 +124,7 @@ def _snapshots(rows, starts):  # type: ignore[no-untyped-def]
     return out[:size]
 
 
-@njit(cache=True)
+@loop
 def _sweep(begins, ends, key, out, size):  # type: ignore[no-untyped-def]
     """Write the snapshots of one key; gives how many rows are written now."""
     i = j = alive = 0

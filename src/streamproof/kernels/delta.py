@@ -22,6 +22,7 @@ from streamproof.events.batch import Batch
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.cells import Ints, Layout, Strings
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.interning import Interner
 
 
@@ -158,7 +159,7 @@ def _are_different(columns: tuple[Ints, ...]) -> bool:
     return different
 
 
-@njit(cache=True)
+@loop
 def _extent(le, re, w):  # type: ignore[no-untyped-def]
     least_le = greatest_le = le[0]
     greatest_re, least_w, greatest_w = re[0], w[0], w[0]
@@ -171,7 +172,7 @@ def _extent(le, re, w):  # type: ignore[no-untyped-def]
     return least_le, greatest_le, greatest_re, longest, least_w, greatest_w
 
 
-@njit(cache=True)
+@loop
 def _mix(marks, column):  # type: ignore[no-untyped-def]
     """Bring a column into the hashes of rows."""
     for n in range(len(marks)):

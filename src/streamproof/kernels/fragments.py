@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from streamproof.kernels.cells import Ints
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.runs import LEAST
 
 
@@ -119,7 +120,7 @@ def _gaps_by_key(key, start, end, since, cover_key, cover_le, cover_re):  # type
     return row, le, re
 
 
-@njit(cache=True)
+@loop
 def _write_gaps(key, start, end, since, cover_key, cover_le, cover_re, row, le, re):  # type: ignore[no-untyped-def]
     size = first = 0
     for n in range(len(key)):

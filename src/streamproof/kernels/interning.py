@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.compiled import loop
 
 EMPTY = -1
 SMALL = 1 << 16
@@ -128,12 +129,12 @@ def _mixed(h, cell):  # type: ignore[no-untyped-def]
     return h ^ (h >> np.uint64(31))
 
 
-@njit(cache=True)
-def hash_row(row):  # type: ignore[no-untyped-def]
+@loop
+def hash_row(rows, row):  # type: ignore[no-untyped-def]
     """A well-mixed 64-bit hash of a row of cells."""
     h = SEED
-    for cell in row:
-        h = _mixed(h, cell)
+    for n in range(rows.shape[1]):
+        h = _mixed(h, rows[row, n])
     return h
 
 
@@ -141,24 +142,25 @@ def hash_row(row):  # type: ignore[no-untyped-def]
 def hash_rows(rows):  # type: ignore[no-untyped-def]
     out = np.empty(len(rows), np.int64)
     for i in range(len(rows)):
-        out[i] = np.int64(hash_row(rows[i]) >> np.uint64(1))  # without sign
+        out[i] = np.int64(hash_row(rows, i) >> np.uint64(1))  # without sign
     return out
 
 
-@njit(cache=True)
-def same_row(a, b):  # type: ignore[no-untyped-def]
-    for k in range(len(a)):
-        if a[k] != b[k]:
+@loop
+def same_row(a, i, b, j):  # type: ignore[no-untyped-def]
+    """Whether two rows have the same cells."""
+    for n in range(a.shape[1]):
+        if a[i, n] != b[j, n]:
             return False
     return True
 
 
-@njit(cache=True)
+@loop
 def _intern(rows, start, codes, table, known, used, free, spare):  # type: ignore[no-untyped-def]
     """Intern from ``start`` on; stops early where no number is left."""
     mask = np.uint64(len(table) - 1)
     for i in range(start, len(rows)):
-        at = hash_row(rows[i]) & mask
+        at = hash_row(rows, i) & mask
         while True:
             code = table[at]
             if code == EMPTY:
@@ -167,17 +169,18 @@ def _intern(rows, start, codes, table, known, used, free, spare):  # type: ignor
                 spare -= 1
                 code = free[spare]
                 table[at] = code
-                known[code] = rows[i]
+                for n in range(rows.shape[1]):
+                    known[code, n] = rows[i, n]
                 used[code] = True
                 break
-            if same_row(known[code], rows[i]):
+            if same_row(known, code, rows, i):
                 break
             at = (at + np.uint64(1)) & mask
         codes[i] = code
     return len(rows), spare
 
 
-@njit(cache=True)
+@loop
 def _intern_plain(first, second, start, codes, table, known, used, free, spare, small):  # type: ignore[no-untyped-def]
     """As `_intern`, for rows (first, second, 0)."""
     mask = np.uint64(len(table) - 1)
@@ -225,11 +228,11 @@ def _plain_columns(rows, codes):  # type: ignore[no-untyped-def]
     return first, second, rest == 0
 
 
-@njit(cache=True)
+@loop
 def _fill(table, known, codes):  # type: ignore[no-untyped-def]
     mask = np.uint64(len(table) - 1)
     for code in codes:
-        at = hash_row(known[code]) & mask
+        at = hash_row(known, code) & mask
         while table[at] != EMPTY:
             at = (at + np.uint64(1)) & mask
         table[at] = code

@@ -8,10 +8,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.runs import KEY, LE, LEAST, RE, W, compare
 
 
-@njit(cache=True)
+@loop
 def seek(rows, low, key, le):  # type: ignore[no-untyped-def]
     """The first row from ``low`` on that is not before (key, le): wider and wider steps, then halving."""
     step = 1
@@ -46,7 +47,7 @@ def probe(rows, by_16, by_256, by_4096, key, low, start, end, before):  # type: 
     return queries[:size], found[:size]
 
 
-@njit(cache=True)
+@loop
 def _write_pairs(rows, tops, key, low, start, end, before, queries, found):  # type: ignore[no-untyped-def]
     """Write as many pairs as there is room for; gives how many there are."""
     by_16, by_256, by_4096 = tops
@@ -100,7 +101,7 @@ def meeting(rows, by_16, by_256, by_4096, start, end, before):  # type: ignore[n
     return found[:size]
 
 
-@njit(cache=True)
+@loop
 def first_starts(rows, key, start, end, before, best):  # type: ignore[no-untyped-def]
     """Lower each query's ``best`` to the first le of its key with ``start <= le < end``, if there is one."""
     segment = 0
@@ -117,7 +118,7 @@ def first_starts(rows, key, start, end, before, best):  # type: ignore[no-untype
             at += 1
 
 
-@njit(cache=True)
+@loop
 def same_start(rows, wanted, depth, before, answers, offset):  # type: ignore[no-untyped-def]
     """For each wanted row without an answer, a row of equal key, le and first ``depth`` payload cells."""
     for n in range(len(wanted)):
@@ -145,7 +146,7 @@ def key_rows(rows, keys, before):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True)
+@loop
 def _write_key_rows(rows, keys, before, found):  # type: ignore[no-untyped-def]
     size = at = 0
     for key in keys:

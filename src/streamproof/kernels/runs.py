@@ -18,6 +18,7 @@ import numpy.typing as npt
 from numba import njit
 
 from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.sorting import order_by
 
 KEY: Final = 0
@@ -52,8 +53,8 @@ def merged(first: Cells, second: Cells, *, before: int) -> Cells:
         return lasting(second if not len(first) else first, before=before)
     if compare_all(first, len(first) - 1, second, 0) < 0:  # one follows the other, as in a stream of one key
         return np.concatenate([lasting(part, before=before, copy=False) for part in (first, second)])
-    rows, size = _merged(first, second, before)
-    kept: Cells = rows[:size]
+    rows = np.empty((len(first) + len(second), first.shape[1]), np.int64)
+    kept = rows[: (size := _merge(first, second, before, rows))]
     return kept if 2 * size > len(rows) else kept.copy()  # a small rest must not hold on to a large matrix
 
 
@@ -102,7 +103,7 @@ def pick(rows: Cells, at: Ints) -> Cells:
 # --- order ------------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@loop
 def compare(a, i, b, j, depth):  # type: ignore[no-untyped-def]
     """−1, 0 or 1: row i of a against row j of b by key, le and the first ``depth`` cells of the payload."""
     if a[i, KEY] != b[j, KEY]:
@@ -115,7 +116,7 @@ def compare(a, i, b, j, depth):  # type: ignore[no-untyped-def]
     return 0
 
 
-@njit(cache=True)
+@loop
 def compare_all(a, i, b, j):  # type: ignore[no-untyped-def]
     """The order of a run: key, le, payload, re."""
     order = compare(a, i, b, j, a.shape[1] - PAYLOAD)
@@ -194,7 +195,7 @@ def _merge_orders(rows, order, step):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True)
+@loop
 def _collapse(rows):  # type: ignore[no-untyped-def]
     """Equal neighbours become one row, rows of weight zero vanish; gives how many are left."""
     size = 0
@@ -207,7 +208,8 @@ def _collapse(rows):  # type: ignore[no-untyped-def]
             following += 1
         if w != 0:
             if size != at:
-                rows[size] = rows[at]
+                for n in range(rows.shape[1]):
+                    rows[size, n] = rows[at, n]
             rows[size, W] = w
             size += 1
         at = following
@@ -217,10 +219,9 @@ def _collapse(rows):  # type: ignore[no-untyped-def]
 # --- merging ----------------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
-def _merged(a, b, before):  # type: ignore[no-untyped-def]
-    out = np.empty((len(a) + len(b), a.shape[1]), np.int64)
-    width = a.shape[1]
+@loop
+def _merge(a, b, before, out):  # type: ignore[no-untyped-def]
+    """Write two runs as one; how many rows that are."""
     i = j = size = 0
     while i < len(a) or j < len(b):
         order = 1
@@ -228,23 +229,22 @@ def _merged(a, b, before):  # type: ignore[no-untyped-def]
             order = -1
         elif i < len(a):
             order = compare_all(a, i, b, j)
-        source, at = (a, i) if order <= 0 else (b, j)
-        w = source[at, W]
-        if order == 0:
-            w += b[j, W]
         if order <= 0:
+            for n in range(a.shape[1]):
+                out[size, n] = a[i, n]
             i += 1
+        else:
+            for n in range(a.shape[1]):
+                out[size, n] = b[j, n]
+        if order == 0:
+            out[size, W] += b[j, W]
         if order >= 0:
             j += 1
-        if w != 0 and source[at, RE] >= before:
-            for n in range(width):
-                out[size, n] = source[at, n]
-            out[size, W] = w
-            size += 1
-    return out, size
+        size += out[size, W] != 0 and out[size, RE] >= before
+    return size
 
 
-@njit(cache=True)
+@loop
 def cancel(rows, delta):  # type: ignore[no-untyped-def]
     """Take negative rows of a delta off equal rows of a run, in place on both sides."""
     for n in range(len(delta)):

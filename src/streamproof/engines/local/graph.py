@@ -6,7 +6,7 @@ kernels, in and out, around the kernels of its apply branch.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -211,16 +211,14 @@ class Graph:
         return self.total([self._flow(roots, delta.at(BEGINNING)), self._flow(roots, last)])
 
     def _flow(self, roots: Sequence[int], delta: Delta) -> dict[int, Delta]:
-        waiting: dict[int, list[tuple[int, Delta]]] = defaultdict(list)
-        for root in roots:
-            waiting[root].append((0, delta))
+        waiting: dict[int, list[tuple[int, Delta]]] = {root: [(0, delta)] for root in roots}
         result: dict[int, Delta] = {}
         for number, step in enumerate(self.steps):
             if number not in waiting:
                 continue
             output = self._run(step, waiting.pop(number))
             for reader, port in step.readers:
-                waiting[reader].append((port, output))
+                waiting.setdefault(reader, []).append((port, output))
             if number in self.outputs:
                 result[number] = consolidate(output, step.layout, self.context.strings)
         self._collect()
@@ -231,12 +229,14 @@ class Graph:
 
         Where one push changes several of its inputs, rows that only the first of them seems to make must not be seen.
         """
-        parts = [step.kernel.on_batch(port, part) for port, part in changes]
-        output = parts[0]
-        if len(parts) > 1:
+        port, part = changes[0]
+        output = step.kernel.on_batch(port, part)
+        step.rows_in += len(part)
+        if len(changes) > 1:
+            parts = [output, *(step.kernel.on_batch(port, part) for port, part in changes[1:])]
             output = concat(parts, frontier=max(part.frontier for part in parts))
             output = consolidate(output, step.layout, self.context.strings)
-        step.rows_in += sum(len(part) for _, part in changes)
+            step.rows_in += sum(len(part) for _, part in changes[1:])
         step.rows_out += len(output)
         return output
 

@@ -15,6 +15,7 @@ from numba import njit
 
 from streamproof.kernels.base import State
 from streamproof.kernels.cells import Cells, Ints, Layout, float_bits
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.windows import exact
 from streamproof.kernels.windows.exact import Bools, Floats, Scale
@@ -234,7 +235,7 @@ def add_rows(rows, row, lead, others, other, other_lead, sign):  # type: ignore[
         rows[row, lead + n] += sign * others[other, other_lead + n]
 
 
-@njit(cache=True)
+@loop
 def _count(rows, at, row, event, w, nulls, bit):  # type: ignore[no-untyped-def]
     """Count events, without those that have a null bit."""
     for i in range(len(row)):

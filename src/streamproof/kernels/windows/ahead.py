@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 
 from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.sorting import order_by
 from streamproof.kernels.windows.accumulators import carry_row
 from streamproof.kernels.windows.timelines import FIRST, LEAST_ROOM, SIZE, longer
@@ -81,7 +82,7 @@ class Ahead:
         self.used = _restore(rows, self.heap, self.places, self.nexts)
 
 
-@njit(cache=True)
+@loop
 def _export(heap, places, slots, out):  # type: ignore[no-untyped-def]
     count = 0
     for group in range(len(places)):
@@ -101,7 +102,7 @@ def _added_up(rows: Cells, spec: Ints) -> Cells:
     return rows[: _add_up(rows, spec)]
 
 
-@njit(cache=True)
+@loop
 def _add_up(rows, spec):  # type: ignore[no-untyped-def]
     count = at = 0
     while at < len(rows):
@@ -121,7 +122,7 @@ def _add_up(rows, spec):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True)
+@loop
 def _restore(rows, heap, places, nexts):  # type: ignore[no-untyped-def]
     """Sorted entries are heaps already."""
     used = at = 0
@@ -157,7 +158,7 @@ def top(heap, places, group):  # type: ignore[no-untyped-def]
     return heap[places[group, FIRST], 0] if places[group, SIZE] else NEVER
 
 
-@njit(cache=True)
+@loop
 def push(heap, places, group, time, slot):  # type: ignore[no-untyped-def]
     first, at = places[group, FIRST], places[group, SIZE]
     places[group, SIZE] += 1
@@ -170,7 +171,7 @@ def push(heap, places, group, time, slot):  # type: ignore[no-untyped-def]
     heap[first + at, 0], heap[first + at, 1] = time, slot
 
 
-@njit(cache=True)
+@loop
 def pop(heap, places, group):  # type: ignore[no-untyped-def]
     """Take the first entry off a heap; where its rest is."""
     first, size = places[group, FIRST], places[group, SIZE] - 1

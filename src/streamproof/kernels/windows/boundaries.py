@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from streamproof.kernels.cells import Ints
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.sorting import order_by
 from streamproof.kernels.windows.segments import Bools, firsts_from
 
@@ -48,7 +48,7 @@ class Boundaries:
         return outside | (self.group[inside] != groups) if len(self) else np.ones(len(at), np.bool_)
 
 
-@njit(cache=True)
+@loop
 def _merge(old, new, out):  # type: ignore[no-untyped-def]
     i = j = kept = 0
     while i < len(old[0]) or j < len(new[0]):

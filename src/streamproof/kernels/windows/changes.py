@@ -10,6 +10,7 @@ from numba import njit
 from streamproof.errors import RunError
 from streamproof.events.time import FOREVER
 from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.interning import same_row
 from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, ordered
@@ -105,7 +106,7 @@ def _moves(group, le, re, w, cells):  # type: ignore[no-untyped-def]
     count = 0
     for row in range(size):
         same = row > 0 and group[row] == group[row - 1] and le[row] == le[row - 1]
-        if not (same and same_row(cells[row], cells[row - 1])):
+        if not (same and same_row(cells, row, cells, row - 1)):
             first[count], least[count] = row, re[row]
             count += 1
         net[count - 1] += w[row]
@@ -113,7 +114,7 @@ def _moves(group, le, re, w, cells):  # type: ignore[no-untyped-def]
     return first[:count], net[:count], least[:count], most[:count]
 
 
-@njit(cache=True)
+@loop
 def _merged(group, lo, hi):  # type: ignore[no-untyped-def]
     count = 0
     for row in range(len(group)):

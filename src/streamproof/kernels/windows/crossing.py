@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from streamproof.events.time import FOREVER
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.windows.accumulators import BASE as SCALE
 from streamproof.kernels.windows.accumulators import (
     DECIMAL,
@@ -37,7 +38,7 @@ NOW, WAS, NEXT = range(3)
 AT, READY_AT, EMITTED, USED, AHEAD_USED, SPARE, DOUBTFUL, NEEDED = range(8)
 
 
-@njit(cache=True)
+@loop
 def changes(order, group, time, ending, w, cells, nulls, spec, out):  # type: ignore[no-untyped-def]
     """What starts and finite ends, in this order, change: one row per group and instant; how many there are.
 
@@ -63,7 +64,7 @@ def changes(order, group, time, ending, w, cells, nulls, spec, out):  # type: ig
     return count
 
 
-@njit(cache=True)
+@loop
 def _add_event(out, row, event, w, cells, nulls, spec):  # type: ignore[no-untyped-def]
     lead = EVENTS + 1
     out[row, lead] += w
@@ -86,7 +87,7 @@ def _add_event(out, row, event, w, cells, nulls, spec):  # type: ignore[no-untyp
             out[row, at + 1] += w * (value >> BITS)
 
 
-@njit(cache=True)
+@loop
 def walk(change, reached, ahead, endless, ready, reach, room, spec, counts):  # type: ignore[no-untyped-def]
     """Run over all groups that change or have a boundary due. Whether it came to the end; if not, give it room.
 

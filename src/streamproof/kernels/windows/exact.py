@@ -24,6 +24,7 @@ import numpy.typing as npt
 from numba import njit
 
 from streamproof.kernels.cells import Ints
+from streamproof.kernels.compiled import loop
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -133,7 +134,7 @@ def _power(exponent):  # type: ignore[no-untyped-def]
     return np.int64(bits).view(np.float64)
 
 
-@njit(cache=True)
+@loop
 def _positions(bits):  # type: ignore[no-untyped-def]
     """The positions (0 is 2^-1074) of the lowest and the highest bit that floats have; −1 where there is none."""
     low, high = 4096, -1
@@ -180,14 +181,14 @@ def add_float(rows, row, at, special, base, value, w):  # type: ignore[no-untype
             rows[row, at + 2] += signed * (rest >> BITS)
 
 
-@njit(cache=True)
+@loop
 def add_floats(rows, at, special, base, bits, row, event, w):  # type: ignore[no-untyped-def]
     """Add the floats of events, each ``w`` times, to the sums of their rows."""
     for i in range(len(row)):
         add_float(rows, row[i], at, special, base, bits[event[i]], w[i])
 
 
-@njit(cache=True)
+@loop
 def add_ints(rows, at, values, row, event, w):  # type: ignore[no-untyped-def]
     """Add the integers of events, each ``w`` times, to sums of two limbs."""
     for i in range(len(row)):
@@ -195,7 +196,7 @@ def add_ints(rows, at, values, row, event, w):  # type: ignore[no-untyped-def]
         rows[row[i], at + 1] += w[i] * (values[event[i]] >> BITS)
 
 
-@njit(cache=True)
+@loop
 def add_decimals(rows, at, low, high, row, event, w):  # type: ignore[no-untyped-def]
     """Add the 128-bit integers of events, each ``w`` times, to sums of four limbs."""
     for i in range(len(row)):
@@ -327,7 +328,7 @@ def quotients(limbs, unit, divisors):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True)
+@loop
 def fits(bits, base, count):  # type: ignore[no-untyped-def]
     """Whether sums of floats need no other limbs than these, and none of them is NaN or infinite."""
     low, high = base * BITS, (base + count) * BITS - 52
@@ -383,7 +384,7 @@ def decimals(limbs):  # type: ignore[no-untyped-def]
     return halves, lost
 
 
-@njit(cache=True)
+@loop
 def any_special(bits):  # type: ignore[no-untyped-def]
     """Whether NaN or an infinity is among floats."""
     found = False

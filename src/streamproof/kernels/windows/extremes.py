@@ -129,11 +129,12 @@ class Extremes(Moving):
             self.reached.make_room(4 * total + LEAST_ROOM * len(groups), step.frontier_before)
         matrix = self._scratch.matrix
         scratch = matrix("fresh", 2 * most + 2, width), matrix("heaps", 1 + len(self._extremes), most + 1)
+        sizes = np.empty(1 + len(self._extremes), np.int64)  # of the heaps
         out = matrix("emitted", 2 * total, 4), matrix("found", 2 * total, width - VALUES)
         reached = self.reached.rows, self.reached.places, self.nexts, self.reached.used
         size, self.reached.used = sweep(
             groups, times, starts, events, *self._ranks(rows), reached,
-            (step.frontier, step.due, self.lively.by_start), (*scratch, matrix("sums", 2, width - VALUES)), out,
+            (step.frontier, step.due, self.lively.by_start), (*scratch, sizes, matrix("sums", 2, width - VALUES)), out,
         )  # fmt: skip
         return out[0][:size], out[1][:size]
 

@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.windows.accumulators import Accumulators, add_rows, carry_row
 from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, is_nothing
 
@@ -84,7 +85,7 @@ class Ledger:
         return int(self.stretches[:, SIZE].sum())
 
 
-@njit(cache=True)
+@loop
 def _move(rows, first, count, to, out):  # type: ignore[no-untyped-def]
     """Copy rows, also to a place just before them."""
     for n in range(count):
@@ -92,7 +93,7 @@ def _move(rows, first, count, to, out):  # type: ignore[no-untyped-def]
             out[to + n, m] = rows[first + n, m]
 
 
-@njit(cache=True)
+@loop
 def _make_room(rows, stretches, used, group, need):  # type: ignore[no-untyped-def]
     """Make room for so many rows of a group; how many rows are used then, or −1 where there are not enough."""
     base, first = stretches[group, BASE], stretches[group, FIRST]
@@ -111,7 +112,7 @@ def _make_room(rows, stretches, used, group, need):  # type: ignore[no-untyped-d
     return used
 
 
-@njit(cache=True)
+@loop
 def _put(rows, stretches, used, changes, at, spec):  # type: ignore[no-untyped-def]
     """Add changes from one on; how many are done, and how many rows are used. It stops where there is no room.
 
@@ -153,35 +154,34 @@ def _append(rows, first, out, changes, at, end, spec):  # type: ignore[no-untype
     return out
 
 
-@njit(cache=True)
+@loop
 def _put_before(rows, stretches, group, changes, at, end, spec):  # type: ignore[no-untyped-def]
     """Put changes between the rows of a group; those before the first change stay where they are."""
-    first, size = stretches[group, FIRST], stretches[group, SIZE]
+    first, size, more = stretches[group, FIRST], stretches[group, SIZE], end - at
     kept = size
     while kept > 0 and rows[first + kept - 1, PLACE] >= changes[at, PLACE]:
         kept -= 1
-    spare = np.empty((size - kept, rows.shape[1]), np.int64)
-    _move(rows, first + kept, size - kept, 0, spare)
-    stretches[group, SIZE] = _merge(rows, first + kept, spare, size - kept, changes, at, end, spec) - first
+    for n in range(first + size - 1, first + kept - 1, -1):  # there is room for all, so the others step aside
+        for m in range(rows.shape[1]):
+            rows[n + more, m] = rows[n, m]
+    old = first + kept + more
+    stretches[group, SIZE] = _merge(rows, first + kept, old, first + size + more, changes, at, end, spec) - first
 
 
-@njit(cache=True)
-def _merge(rows, out, olds, count, changes, at, end, spec):  # type: ignore[no-untyped-def]
-    """Put the first ``count`` old rows and some changes at ``out``; where they end there."""
-    old = 0
-    while old < count or at < end:
-        if at == end or (old < count and olds[old, PLACE] < changes[at, PLACE]):
+@loop
+def _merge(rows, out, old, last, changes, at, end, spec):  # type: ignore[no-untyped-def]
+    """Put the rows from ``old`` to ``last`` and some changes at ``out``, which is before them; where they end there."""
+    while old < last or at < end:
+        if at == end or (old < last and rows[old, PLACE] < changes[at, PLACE]):
             for m in range(rows.shape[1]):
-                rows[out, m] = olds[old, m]
+                rows[out, m] = rows[old, m]
             old += 1
             out += 1
             continue
+        meets = old < last and rows[old, PLACE] == changes[at, PLACE]
         for m in range(rows.shape[1]):
-            rows[out, m] = changes[at, m]
-        meets = old < count and olds[old, PLACE] == changes[at, PLACE]
-        if meets:
-            add_rows(rows, out, SUMS, olds, old, SUMS, 1)
-            old += 1
+            rows[out, m] = changes[at, m] + (rows[old, m] if meets and m >= SUMS else 0)
+        old += meets
         at += 1
         if meets or rows[out, SUMS] == 0:  # carries must not pile up, nor hide that nothing is left
             carry_row(rows, out, SUMS, spec)
@@ -189,7 +189,7 @@ def _merge(rows, out, olds, count, changes, at, end, spec):  # type: ignore[no-u
     return out
 
 
-@njit(cache=True)
+@loop
 def _copied(rows, stretches, out):  # type: ignore[no-untyped-def]
     """All stretches without room between them; how many rows that are."""
     used = 0
@@ -202,7 +202,7 @@ def _copied(rows, stretches, out):  # type: ignore[no-untyped-def]
     return used
 
 
-@njit(cache=True)
+@loop
 def _forget(rows, stretches, before, spec, fold):  # type: ignore[no-untyped-def]
     for group in range(len(stretches)):
         first = stretches[group, FIRST]

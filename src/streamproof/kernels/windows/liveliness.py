@@ -74,8 +74,8 @@ class Liveliness:
     def sealed(self, frontier: int, opened: int, outputs: Outputs | None = None) -> int:
         """The output's frontier. ``opened`` is the least start of a window that can still get members.
 
-        ``outputs`` has every window that is out and not final, where they are kept. One whose rows an end may still change, even where its
-        members stay, changes from its start on.
+        ``outputs`` has every window that is out and not final, where they are kept. One whose rows an end may still
+        change, even where its members stay, changes from its start on.
         """
         if frontier >= FOREVER:
             return FOREVER

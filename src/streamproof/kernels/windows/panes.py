@@ -196,10 +196,11 @@ class Panes(Moving):
     def _correct(self, starts: Cells, moves: Cells, numbers: Ints) -> int:
         """Write the rows that replace others; how many."""
         held = self.starts.rows, self.starts.stretches, self.moves.rows, self.moves.stretches
+        scratch = np.empty((2, self.sums.width), np.int64), np.empty((2, 5), np.int64)
         size, whole, done = 0, False, np.zeros(2, np.int64)
         while not whole:
             self._make_room(size)
-            size, whole = correct(*held, starts, moves, numbers, self._emitted, self._found, size, done)
+            size, whole = correct(*held, starts, moves, numbers, scratch, self._emitted, self._found, size, done)
         return size
 
     def _complete(self, numbers: Ints, size: int) -> int:

@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.sorting import order_by
 from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, Scratch
 
@@ -52,7 +52,7 @@ def by_group(rows: Cells, out: Scratch) -> Cells:
     return ordered
 
 
-@njit(cache=True)
+@loop
 def _ranges(group, place):  # type: ignore[no-untyped-def]
     """The least and greatest group and place."""
     low_group, high_group, low_place, high_place = group[0], group[0], place[0], place[0]
@@ -62,7 +62,7 @@ def _ranges(group, place):  # type: ignore[no-untyped-def]
     return low_group, high_group, low_place, high_place
 
 
-@njit(cache=True)
+@loop
 def _tabled(group, place, low_group, low_place, groups, table, row, rows):  # type: ignore[no-untyped-def]
     """By a table of all pairs that there could be; how many there are."""
     table[:] = 0
@@ -83,7 +83,7 @@ def _tabled(group, place, low_group, low_place, groups, table, row, rows):  # ty
     return count
 
 
-@njit(cache=True)
+@loop
 def _sorted(group, place, order, row, rows):  # type: ignore[no-untyped-def]
     """By sorting; how many there are."""
     rows[:] = 0
@@ -96,7 +96,7 @@ def _sorted(group, place, order, row, rows):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True)
+@loop
 def _order(rows):  # type: ignore[no-untyped-def]
     """The least and the greatest group, and whether groups come in order."""
     is_ordered = True
@@ -107,7 +107,7 @@ def _order(rows):  # type: ignore[no-untyped-def]
     return low, high, is_ordered
 
 
-@njit(cache=True)
+@loop
 def _regroup(rows, low, ends, out):  # type: ignore[no-untyped-def]
     """Sort by counting how many rows each group has; ``ends`` is zero for one group more than there are."""
     for n in range(len(rows)):

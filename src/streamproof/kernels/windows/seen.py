@@ -10,9 +10,9 @@ from itertools import chain, repeat
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 
 from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.interning import Interner
 from streamproof.kernels.windows.outputs import nets
 from streamproof.kernels.windows.segments import Bools, Members
@@ -181,7 +181,7 @@ def _interpreted(members: Members, number: int, at: Ints) -> list[Any]:
 SORTED, TIED, UNSORTED = 0, 1, 2
 
 
-@njit(cache=True)
+@loop
 def _disorder(window, le, re):  # type: ignore[no-untyped-def]
     """Whether rows are in the order of all three, and whether some are equal in all."""
     tied = False

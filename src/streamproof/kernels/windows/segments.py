@@ -14,6 +14,7 @@ import numpy.typing as npt
 from numba import njit
 
 from streamproof.kernels.cells import Cells, Ints, Layout, Strings
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.sorting import order_by
 
 Bools = npt.NDArray[np.bool_]
@@ -121,7 +122,7 @@ def find(group, le, wanted_group, wanted_le):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True)
+@loop
 def first_from(group, le, wanted_group, wanted_le):  # type: ignore[no-untyped-def]
     """The first place in sorted columns at or after a pair."""
     low, high = 0, len(group)

@@ -21,7 +21,7 @@ class Slides:
         """``worth`` says whether windows overlap enough; if not, nothing is ever kept."""
         self._worth = worth
         self.at = np.empty((0, 2), np.int64)  # by group: the window, and how many starts had left it
-        self.sums = np.empty((0, width), np.int64)
+        self.sums = np.empty((0 if worth else 1, width), np.int64)  # one row for all, where nothing is kept
 
     def admit(self, groups: int) -> None:
         """Make room for so many groups."""

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from streamproof.events.time import FOREVER
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.windows.accumulators import add_rows, carry_row
 from streamproof.kernels.windows.agenda import AFTER, LISTS, NONE, WINDOW, enlist, strike
 from streamproof.kernels.windows.ledger import FIRST, SIZE
@@ -90,14 +91,14 @@ def _nothing(sums, row):  # type: ignore[no-untyped-def]
 # --- windows that were due before -------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
-def correct(starts, of_starts, moves, of_moves, new_starts, new_moves, numbers, emitted, found, size, done):  # type: ignore[no-untyped-def]
+@loop
+def correct(starts, of_starts, moves, of_moves, new_starts, new_moves, numbers, scratch, emitted, found, size, done):  # type: ignore[no-untyped-def]
     """The rows that changes replace, each before its replacement, with their sums; the ledgers are those before.
 
-    ``done``: how many changes of starts and moves were looked at. Where no room is left, it stops after a whole group.
-    How many rows there are, and whether these are all.
+    ``scratch`` is for sums and where slides are, two rows of each; ``done`` says how many changes were looked at. Where
+    no room is left, it stops after a whole group. How many rows there are, and whether these are all.
     """
-    sums, at = np.empty((2, starts.shape[1] - SUMS), np.int64), np.empty((2, 5), np.int64)
+    sums, at = scratch
     while done[0] < len(new_starts) or done[1] < len(new_moves):
         i, j = done[0], done[1]
         group = np.int64(FOREVER)
@@ -126,7 +127,7 @@ def correct(starts, of_starts, moves, of_moves, new_starts, new_moves, numbers, 
     return size, True
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _correct_group(starts, moves, new_starts, new_moves, at, sums, group, window, numbers, emitted, found, size):  # type: ignore[no-untyped-def]
     """The first row of ``sums`` is what was, the second what changes. −1 where no room is left."""
     sums[:] = 0
@@ -160,7 +161,7 @@ def _correct_group(starts, moves, new_starts, new_moves, at, sums, group, window
 # --- windows that are due now -----------------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@loop
 def announce(changes, numbers, heads, links):  # type: ignore[no-untyped-def]
     """Put groups that changed where their next window may now be."""
     at = 0
@@ -174,7 +175,7 @@ def announce(changes, numbers, heads, links):  # type: ignore[no-untyped-def]
         at = until(changes, at, group)
 
 
-@njit(cache=True)
+@loop
 def adjust(slides, kept, changes, numbers, spec, moving):  # type: ignore[no-untyped-def]
     """Bring changes into the sums that are kept, where they are of one of their windows."""
     for n in range(len(changes)):
@@ -188,12 +189,11 @@ def adjust(slides, kept, changes, numbers, spec, moving):  # type: ignore[no-unt
             carry_row(kept, group, 0, spec)
 
 
-@njit(cache=True)
-def complete(starts, of_starts, moves, of_moves, heads, links, slides, kept, numbers, spec, emitted, found, size):  # type: ignore[no-untyped-def]
+@loop
+def complete(starts, of_starts, moves, of_moves, heads, links, slides, sums, numbers, spec, emitted, found, size):  # type: ignore[no-untyped-def]
     """The windows that are due now, after ``size`` other rows. How many rows there are, and whether these are all."""
     low, high = numbers[DUE_BEFORE] + 1, numbers[DUE]
     lists = LISTS if low < high - LISTS else high - low + 1
-    sums, at = np.empty((1, starts.shape[1] - SUMS), np.int64), np.empty((1, 5), np.int64)
     for n in range(lists):
         group = heads[(low + n) & (LISTS - 1)]
         while group != NONE:
@@ -206,8 +206,8 @@ def complete(starts, of_starts, moves, of_moves, heads, links, slides, kept, num
                     size, window = _complete_alone(starts, a, ends[0], group, window, numbers, emitted, found, size)
                 else:
                     size, window = _complete_group(
-                        starts, a, ends[0], moves, b, ends[1], at, sums, slides, kept, group, window, numbers, spec,
-                        emitted, found, size,
+                        starts, (a, ends[0]), moves, (b, ends[1]), slides, sums, group, window, numbers, spec, emitted,
+                        found, size,
                     )  # fmt: skip
                 strike(heads, links, group)
                 if window < FOREVER:
@@ -216,41 +216,6 @@ def complete(starts, of_starts, moves, of_moves, heads, links, slides, kept, num
                     return size, False
             group = after
     return size, True
-
-
-@njit(cache=True, inline="always")
-def _keep(at, sums, slides, kept, group, window, first, spec):  # type: ignore[no-untyped-def]
-    """Keep the sums of a window for the next one, where it has most of its panes in common."""
-    if len(slides):
-        slides[group, REACHED], slides[group, LEFT] = window, at[0, LEAVE] - first
-        if window < FOREVER:
-            carry_row(sums, 0, 0, spec)
-            for n in range(sums.shape[1]):
-                kept[group, n] = sums[0, n]
-
-
-@njit(cache=True, inline="always")
-def _is_near(slides, group, window, numbers):  # type: ignore[no-untyped-def]
-    """Whether the last slide of a group ended not far before a window."""
-    reached = slides[group, REACHED] if len(slides) else np.int64(FOREVER)
-    return reached <= window and (window - reached) * numbers[PER_HOP] * WORTH_KEEPING <= numbers[PER_WINDOW]
-
-
-@njit(cache=True, inline="always")
-def _resume(at, sums, slides, kept, group, starts, a, a_end, moves, b, b_end, numbers):  # type: ignore[no-untyped-def]
-    """Go on where the last slide of a group ended."""
-    reached = slides[group, REACHED]
-    for n in range(sums.shape[1]):
-        sums[0, n] = kept[group, n]
-    first = reached * numbers[PER_HOP]
-    leave = a + slides[group, LEFT]
-    hit = leave <= a_end and (leave == a or starts[leave - 1, PLACE] < first)
-    if not hit or (leave < a_end and starts[leave, PLACE] < first):
-        leave = _first_from(starts, a, a_end, first)
-    at[0, LEAVE] = leave
-    at[0, ENTER] = _first_from(starts, leave, a_end, first + numbers[PER_WINDOW])
-    at[0, MOVE] = _first_from(moves, b, b_end, first)
-    at[0, STARTS_END], at[0, MOVES_END] = a_end, b_end
 
 
 @njit(cache=True, inline="always")
@@ -272,27 +237,59 @@ def _complete_alone(starts, first, end, group, window, numbers, emitted, found, 
     return size, window
 
 
-@njit(cache=True)
-def _complete_group(starts, a, a_end, moves, b, b_end, at, sums, slides, kept, group, window, numbers, spec, emitted, found, size):  # type: ignore[no-untyped-def]
-    """The due windows of a group; and its next window, which is due as well where no room was left."""
-    if _is_near(slides, group, window, numbers):
-        _resume(at, sums, slides, kept, group, starts, a, a_end, moves, b, b_end, numbers)
-    else:
-        _begin(at, 0, starts, a, a_end, b, b_end, window * numbers[PER_HOP])
-        for n in range(sums.shape[1]):
-            sums[0, n] = 0
+@njit(cache=True, inline="always")
+def _complete_group(
+    starts, of_starts, moves, of_moves, slides, sums, group, window, numbers, spec, emitted, found, size
+):  # type: ignore[no-untyped-def]
+    """The due windows of a group; and its next window, which is due as well where no room was left.
+
+    Where windows overlap much, its sums go on from those of the window that it came to last.
+    """
+    row = group if len(slides) else 0
+    leave, enter, move = _resumed(starts, of_starts, moves, of_moves, slides, sums, row, window, numbers)
     while window < FOREVER:
-        _advance(sums, 0, starts, moves, at, window, numbers)
-        if sums[0, 0] == 0:
-            upcoming = starts[at[0, ENTER], PLACE] if at[0, ENTER] < at[0, STARTS_END] else np.int64(FOREVER)
+        first = window * numbers[PER_HOP]
+        while enter < of_starts[1] and starts[enter, PLACE] < first + numbers[PER_WINDOW]:
+            add_rows(sums, row, 0, starts, enter, SUMS, 1)
+            enter += 1
+        while leave < enter and starts[leave, PLACE] < first:
+            add_rows(sums, row, 0, starts, leave, SUMS, -1)
+            leave += 1
+        while move < of_moves[1] and moves[move, PLACE] < first:
+            add_rows(sums, row, 0, moves, move, SUMS, 1)
+            move += 1
+        if sums[row, 0] == 0:
+            upcoming = starts[enter, PLACE] if enter < of_starts[1] else np.int64(FOREVER)
             window = max(window + 1, first_with(upcoming, numbers))
             continue
         if window > numbers[DUE] or size == len(found):
             break
         _write(emitted, size, group, window, PUT, numbers)
         for n in range(sums.shape[1]):
-            found[size, n] = sums[0, n]
+            found[size, n] = sums[row, n]
         size += 1
         window += 1
-    _keep(at, sums, slides, kept, group, window, a, spec)
+    if len(slides):
+        slides[group, REACHED], slides[group, LEFT] = window, leave - of_starts[0]
+        carry_row(sums, row, 0, spec)
     return size, window
+
+
+@njit(cache=True, inline="always")
+def _resumed(starts, of_starts, moves, of_moves, slides, sums, row, window, numbers):  # type: ignore[no-untyped-def]
+    """The next start to leave and to enter, and the next move: where the last slide ended, or for a new one."""
+    reached = slides[row, REACHED] if len(slides) else np.int64(FOREVER)
+    if reached <= window and (window - reached) * numbers[PER_HOP] * WORTH_KEEPING <= numbers[PER_WINDOW]:
+        first = reached * numbers[PER_HOP]
+        leave = of_starts[0] + slides[row, LEFT]
+        is_right = leave <= of_starts[1] and (leave == of_starts[0] or starts[leave - 1, PLACE] < first)
+        if not is_right or (leave < of_starts[1] and starts[leave, PLACE] < first):
+            leave = _first_from(starts, of_starts[0], of_starts[1], first)
+        enter = _first_from(starts, leave, of_starts[1], first + numbers[PER_WINDOW])
+        move = _first_from(moves, of_moves[0], of_moves[1], first)
+    else:
+        for n in range(sums.shape[1]):
+            sums[row, n] = 0
+        leave = enter = _first_from(starts, of_starts[0], of_starts[1], window * numbers[PER_HOP])
+        move = of_moves[0]
+    return leave, enter, move

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.sorting import order_by
 from streamproof.kernels.windows.accumulators import Accumulators, Values, add_rows, carry_row
 
@@ -73,7 +74,7 @@ def _numbered(group, place):  # type: ignore[no-untyped-def]
     return row
 
 
-@njit(cache=True)
+@loop
 def _lay_out(rows, row, group, place):  # type: ignore[no-untyped-def]
     """Rows of groups and places, with all sums zero."""
     last = -1
@@ -85,7 +86,7 @@ def _lay_out(rows, row, group, place):  # type: ignore[no-untyped-def]
             rows[last, GROUP], rows[last, PLACE] = group[n], place[n]
 
 
-@njit(cache=True)
+@loop
 def _merged(first, second, spec, lead, rows):  # type: ignore[no-untyped-def]
     width = first.shape[1]
     i = j = count = 0
@@ -133,7 +134,7 @@ def before(a, i, b, j):  # type: ignore[no-untyped-def]
     return a[i, GROUP] < b[j, GROUP] or (a[i, GROUP] == b[j, GROUP] and a[i, PLACE] < b[j, PLACE])
 
 
-@njit(cache=True)
+@loop
 def until(rows, start, group):  # type: ignore[no-untyped-def]
     """Where a group's rows end that begin at ``start``; there, if it has none."""
     end = start

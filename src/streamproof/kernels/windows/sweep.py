@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 from numba import njit
 
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.windows.ahead import NEVER
 from streamproof.kernels.windows.timelines import ENDS, FIRST, SIZE, TIME, VALUES, first_at, rewrite, trim
 
@@ -18,7 +19,7 @@ NOW: Final = 0
 WAS: Final = 1
 
 
-@njit(cache=True)
+@loop
 def sweep(groups, first_times, starts, events, ranks, known, state, reach, scratch, out):  # type: ignore[no-untyped-def]
     """Bring the boundaries of groups up to date; how many rows come out, and how much of the matrix is used.
 
@@ -27,9 +28,8 @@ def sweep(groups, first_times, starts, events, ranks, known, state, reach, scrat
     """
     le, re, w = events
     rows, places, nexts, used = state
-    fresh, heaps, sums = scratch
+    fresh, heaps, sizes, sums = scratch
     emitted, found = out
-    sizes = np.empty(len(ranks), np.int64)  # of the heaps
     size = 0
     for n in range(len(groups)):
         group, span = groups[n], (starts[n], starts[n + 1])
@@ -48,7 +48,7 @@ def sweep(groups, first_times, starts, events, ranks, known, state, reach, scrat
     return size, used
 
 
-@njit(cache=True)
+@loop
 def _fresh(first, span, le, re, w, ranks, known, due, fresh, heaps, sizes):  # type: ignore[no-untyped-def]
     """The boundaries of a group from a first instant up to where they are due, and the one that follows."""
     last = span[1]
@@ -83,7 +83,7 @@ def _fresh(first, span, le, re, w, ranks, known, due, fresh, heaps, sizes):  # t
         count += 1
 
 
-@njit(cache=True)
+@loop
 def _begin(first, span, le, w, ranks, known, heaps, sizes):  # type: ignore[no-untyped-def]
     """Put the events that begin before an instant into the heaps; where the others are, and how many these are."""
     at, last = span
@@ -128,7 +128,7 @@ def _sink(heaps, heap, at, size, event, ranks):  # type: ignore[no-untyped-def]
     heaps[heap, at] = event
 
 
-@njit(cache=True)
+@loop
 def _differ(rows, places, group, at, fresh, count, ends, reach, sums, emitted, found, size):  # type: ignore[no-untyped-def]
     """Write the snapshots that differ: those before the change from a row on, against fresh ones; how many rows.
 

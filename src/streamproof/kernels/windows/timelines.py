@@ -21,6 +21,7 @@ import numpy as np
 from numba import njit
 
 from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.compiled import loop
 
 TIME: Final = 0
 ENDS: Final = 1
@@ -94,14 +95,14 @@ def trim(rows, places, group, frontier):  # type: ignore[no-untyped-def]
     places[group, FIRST], places[group, SIZE] = first, size
 
 
-@njit(cache=True)
+@loop
 def _trim(rows, places, frontier):  # type: ignore[no-untyped-def]
     for group in range(len(places)):
         if places[group, SIZE]:
             trim(rows, places, group, frontier)
 
 
-@njit(cache=True)
+@loop
 def _export(rows, places, out):  # type: ignore[no-untyped-def]
     count = 0
     for group in range(len(places)):
@@ -113,7 +114,7 @@ def _export(rows, places, out):  # type: ignore[no-untyped-def]
             count += 1
 
 
-@njit(cache=True)
+@loop
 def _restore(source, rows, places):  # type: ignore[no-untyped-def]
     used = 0
     for at in range(len(source)):
@@ -129,7 +130,7 @@ def _restore(source, rows, places):  # type: ignore[no-untyped-def]
     return used + _settle(places, source[-1, 0]) if len(source) else 0
 
 
-@njit(cache=True)
+@loop
 def _settle(places, group):  # type: ignore[no-untyped-def]
     """Give a stretch room to grow; how much it has."""
     room = 2 * places[group, SIZE] + LEAST_ROOM
@@ -180,7 +181,7 @@ def rewrite(rows, places, group, used, span, tail, count):  # type: ignore[no-un
     return used
 
 
-@njit(cache=True)
+@loop
 def _move(rows, source, to, count):  # type: ignore[no-untyped-def]
     """Move rows to a place that may overlap."""
     if source == to:
