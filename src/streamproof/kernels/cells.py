@@ -161,7 +161,8 @@ class Layout:
     def read(self, cell_of: Callable[[int], Ints], number: int, strings: Strings) -> pa.Array:
         """One column, from a function that gives the values of a cell: only what the column needs is asked for."""
         kind, cell = self.columns[number]
-        mask = (cell_of(self.width - 1) >> number & 1).astype(np.bool_)
+        bits = cell_of(self.width - 1)
+        mask = (bits >> number & 1).astype(np.bool_) if bits.any() else None
         halves = cell_of(cell + 1) if kind.kind == "decimal" else None
         return _decode(kind, cell_of(cell), halves, mask, strings)
 
@@ -241,19 +242,22 @@ def _bits(raw):  # type: ignore[no-untyped-def]
     return out
 
 
-def _decode(kind: Type, values: Ints, high: Ints | None, mask: npt.NDArray[np.bool_], strings: Strings) -> pa.Array:
+def _decode(
+    kind: Type, values: Ints, high: Ints | None, nulls: npt.NDArray[np.bool_] | None, strings: Strings
+) -> pa.Array:
     """The values of a column; ``high`` is the other half of decimals."""
-    nulls = mask if mask.any() else None
     match kind.kind:
+        case "float64":
+            return pa.array(values.view(np.float64), mask=nulls)
+        case "int64":
+            return pa.array(values, mask=nulls)
         case "null":
             return pa.nulls(len(values))
         case "string":
-            return strings.decode(values, mask)
+            return strings.decode(values, np.zeros(len(values), np.bool_) if nulls is None else nulls)
         case "decimal":
             assert high is not None
-            return _decode_decimal(kind, np.column_stack([values, high]), mask)
-        case "float64":
-            return pa.array(values.view(np.float64), mask=nulls)
+            return _decode_decimal(kind, np.column_stack([values, high]), nulls)
         case "bool":
             return pa.array(values.astype(np.bool_), mask=nulls)
         case "date":
@@ -263,9 +267,8 @@ def _decode(kind: Type, values: Ints, high: Ints | None, mask: npt.NDArray[np.bo
     return pa.array(values, mask=nulls)
 
 
-def _decode_decimal(kind: Type, halves: Cells, mask: npt.NDArray[np.bool_]) -> pa.Array:
-    present = pc.invert(pa.array(mask))
-    bitmap = present.buffers()[1] if mask.any() else None
+def _decode_decimal(kind: Type, halves: Cells, nulls: npt.NDArray[np.bool_] | None) -> pa.Array:
+    bitmap = None if nulls is None else pc.invert(pa.array(nulls)).buffers()[1]
     return pa.Array.from_buffers(kind.arrow, len(halves), [bitmap, pa.py_buffer(halves)])
 
 

@@ -31,7 +31,7 @@ from streamproof.kernels.pairs import (
     residual_of,
     split,
 )
-from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W
+from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE
 from streamproof.kernels.store import Found, Store
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
@@ -88,11 +88,9 @@ class JoinKernel:
         return others.overlapping(key, le, le)  # lefts that live on both sides of the start
 
     def _result(self, pairs: Pairs) -> Delta:
-        le = np.maximum(pairs.cell(0, LE), pairs.cell(1, LE))  # for followed_by that is the right start
-        re = np.minimum(pairs.cell(0, RE), pairs.cell(1, RE))
-        w = pairs.cell(0, W) * pairs.cell(1, W)
+        key, le, re, w = pairs.meetings()  # for followed_by the later start is the right one
         columns = pairs.columns(self._read)
-        made = Delta(self.keys.group(pairs.key), le, re, w, tuple(make(columns) for make in self._select))
+        made = Delta(self.keys.group(key), le, re, w, tuple(make(columns) for make in self._select))
         return made if columns.lost is None else made.take(columns.lost.kept)
 
     def _advance(self, port: int, frontier: int) -> None:

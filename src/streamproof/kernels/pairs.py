@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from numba import njit
 
 from streamproof.events.schema import Schema, Type
 from streamproof.kernels.base import Context, State
@@ -24,7 +25,7 @@ from streamproof.kernels.cells import PLAIN, Cells, Ints, Layout, plain_cells
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.expressions import Columns, Evaluation, compile_expression, keep
 from streamproof.kernels.interning import Interner
-from streamproof.kernels.runs import KEY, LE, PAYLOAD, gather, ordered
+from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, gather, ordered, pick
 from streamproof.kernels.store import Found
 from streamproof.plan.expr import TRUE, Call, Cast, Col, Expr, Side, all_of, columns_of, conjuncts
 from streamproof.plan.functions import common_type
@@ -194,9 +195,17 @@ class SideReader:
         self._stored_keys = (
             [self.stored.index(expr.name) for expr in exprs if isinstance(expr, Col)] if stored else None
         )
+        self._plain: tuple[list[int], list[int]] | None = None  # where keys and stored columns are, if all are columns
+        if not self._alone and all(isinstance(expr, Col) and expr.name in self.names for expr in exprs):
+            named = [expr.name for expr in exprs if isinstance(expr, Col)]
+            self._plain = [self.names.index(n) for n in named], [self.names.index(n) for n in self.stored]
 
     def read(self, delta: Delta, *, spare: int = 0) -> tuple[Cells, Flags]:
         """The rows that can match, as the rows of a run with ``spare`` more cells; and which rows those are."""
+        if self._plain is not None:
+            plain = [[delta.columns[n] for n in part] for part in self._plain]
+            if not any(column.null_count for column in plain[0]):
+                return self._ordered(delta, *plain, spare), np.ones(len(delta), np.bool_)
         columns = self._columns(delta)
         found = [(evaluate(columns), nulls_match) for evaluate, nulls_match in self._keys]
         able = self._able(columns, found)
@@ -206,11 +215,15 @@ class SideReader:
             chosen = pa.array(able)
             values, payload = ([column.filter(chosen) for column in part] for part in (values, payload))
             delta = delta.take(able)
+        return self._ordered(delta, values, payload, spare), able
+
+    def _ordered(self, delta: Delta, values: list[pa.Array], payload: list[pa.Array], spare: int) -> Cells:
+        """Rows with their keys and what is stored of them, as the rows of a run."""
         cells = cells_of(self.layout, payload, len(delta), self.keys.context)
         key = self.keys.number_plain(delta.group, values)
         if key is None:
             key = self.keys.number(delta.group, self._key_cells(cells, values))
-        return ordered(key, delta.le, delta.re, delta.w, cells, spare=spare), able
+        return ordered(key, delta.le, delta.re, delta.w, cells, spare=spare)
 
     def _key_cells(self, cells: Cells, values: list[pa.Array]) -> Cells:
         """The cells of keys: copied where all of them are stored columns, which have cells already."""
@@ -268,19 +281,24 @@ class Pairs:
         self._port = port  # the side that the rows belong to
         self._rows = rows
         self.found = found
+        self._whole: dict[int, Cells] = {}  # per side the row of each pair, once it was asked for
 
     def __len__(self) -> int:
         return len(self.found)
 
     def cell(self, side: int, column: int) -> Ints:
         """One column of the rows of one side."""
-        if side == self._port:
-            return gather(self._rows, self.found.query, column)
-        return self.found.column(column)
+        return np.ascontiguousarray(self._side(side)[:, column])
 
-    @property
-    def key(self) -> Ints:
-        return self.cell(self._port, KEY)
+    def _side(self, side: int) -> Cells:
+        if side not in self._whole:
+            self._whole[side] = pick(self._rows, self.found.query) if side == self._port else self.found.rows
+        return self._whole[side]
+
+    def meetings(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """The key of each pair, when both hold, and how often."""
+        found: tuple[Ints, Ints, Ints, Ints] = _meetings(self._side(0), self._side(1))
+        return found
 
     def columns(self, wanted: Iterable[Col]) -> Columns:
         """What expressions read of the pairs."""
@@ -300,6 +318,16 @@ class Pairs:
         mask = keep(residual(columns))
         mask = mask if columns.lost is None else mask & columns.lost.kept
         return self if mask.all() else Pairs(self._readers, self._port, self._rows, self.found.where(mask))
+
+
+@njit(cache=True)
+def _meetings(left, right):  # type: ignore[no-untyped-def]
+    key, le = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
+    re, w = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
+    for n in range(len(left)):
+        key[n], w[n] = left[n, KEY], left[n, W] * right[n, W]
+        le[n], re[n] = max(left[n, LE], right[n, LE]), min(left[n, RE], right[n, RE])
+    return key, le, re, w
 
 
 def residual_of(condition: Condition, scope: Scope) -> Evaluation | None:

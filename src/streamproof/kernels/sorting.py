@@ -19,8 +19,8 @@ def order_by(first: Ints, second: Ints) -> Ints:
     """The positions of rows in the order of ``first``, then ``second``, then as they stand."""
     if len(first) < 2:
         return np.arange(len(first))
-    low_first, bits_first = _range(first)
-    low_second, bits_second = _range(second)
+    low_first, high_first, low_second, high_second = _ranges(first, second)
+    bits_first, bits_second = (high_first - low_first).bit_length(), (high_second - low_second).bit_length()
     bits_index = (len(first) - 1).bit_length()
     if bits_first + bits_second + bits_index > PACKED:
         if max(bits_first, bits_second) + bits_index > PACKED:
@@ -33,10 +33,14 @@ def order_by(first: Ints, second: Ints) -> Ints:
     return order & ((1 << bits_index) - 1)
 
 
-def _range(column: Ints) -> tuple[int, int]:
-    """The least value, and how many bits the others need above it."""
-    low = int(column.min())
-    return low, (int(column.max()) - low).bit_length()
+@njit(cache=True)
+def _ranges(first, second):  # type: ignore[no-untyped-def]
+    """The least and the greatest value of both."""
+    low_first, high_first, low_second, high_second = first[0], first[0], second[0], second[0]
+    for n in range(1, len(first)):
+        low_first, high_first = min(low_first, first[n]), max(high_first, first[n])
+        low_second, high_second = min(low_second, second[n]), max(high_second, second[n])
+    return low_first, high_first, low_second, high_second
 
 
 @njit(cache=True)

@@ -18,7 +18,6 @@ from streamproof.events.schema import INT64
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context
 from streamproof.kernels.cells import Cells, Ints, Layout, float_bits
-from streamproof.kernels.compiled import loop
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.expressions import Columns, compile_expression, keep
 from streamproof.kernels.lasting_events.points import refuse_late
@@ -160,7 +159,7 @@ class DriftKernel(_FiringKernel):
         return float_bits(values), (known & ~np.isnan(values)).astype(np.int64)
 
 
-@loop
+@njit(cache=True)
 def _find(memory, key, start):  # type: ignore[no-untyped-def]
     """Where the memory of a key stands, from a place on; keys come in order."""
     while start < len(memory) and memory[start, KEY] < key:
@@ -223,7 +222,7 @@ def _run(rows, order, memory, step, way, is_transition):  # type: ignore[no-unty
     return fired[:count], _remembered(memory, np.int64(-(2**62)), last, known, keys[:groups])
 
 
-@loop
+@njit(cache=True)
 def _moved(now, then, step, way):  # type: ignore[no-untyped-def]
     """Whether the distance is at least the step; ways from 3 on are of floats, given as bits."""
     if way < 3:

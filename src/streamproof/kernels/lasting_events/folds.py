@@ -26,7 +26,6 @@ import numpy.typing as npt
 from numba import njit
 
 from streamproof.kernels.cells import Cells, Ints
-from streamproof.kernels.compiled import loop
 
 Ops: TypeAlias = "npt.NDArray[np.int64]"
 ADD: Final = 0
@@ -107,7 +106,7 @@ def _nothing(count, ops):  # type: ignore[no-untyped-def]
     return out
 
 
-@loop
+@njit(cache=True)
 def _delayed(rows, ops, first, last):  # type: ignore[no-untyped-def]
     out = _nothing(len(first), ops)
     for n in range(len(first)):

@@ -18,7 +18,6 @@ from streamproof.events.schema import Schema, Type
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context
 from streamproof.kernels.cells import Cells, Ints, Layout
-from streamproof.kernels.compiled import loop
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.lasting_events.points import refuse_late, refuse_times
 from streamproof.kernels.pairs import Keys, cells_of
@@ -178,7 +177,7 @@ def _simulated(begins, order, ends, longest, last_first):  # type: ignore[no-unt
     return which[:count], closed[:count], weight[:count]
 
 
-@loop
+@njit(cache=True)
 def _close(begins, t, times, longest, last_first, waiting, left, head, tail, which, closed, weight, count):  # type: ignore[no-untyped-def]
     """One end, or several at one instant: gives the number of pairs and where the waiting ones begin and end."""
     while head < tail and longest != 0 and begins[waiting[head], LE] + longest <= t:  # it is over by itself

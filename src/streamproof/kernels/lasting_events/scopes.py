@@ -16,7 +16,6 @@ from numba import njit
 from streamproof.errors import RunError
 from streamproof.events.time import FOREVER, show_tick
 from streamproof.kernels.cells import Cells, Ints
-from streamproof.kernels.compiled import loop
 from streamproof.kernels.runs import KEY, LE, RE, W
 from streamproof.kernels.windows.segments import firsts_from, spread
 from streamproof.plan.driving import During
@@ -192,13 +191,13 @@ def last_from(key: Ints, begin: Ints, wanted: Ints, starts: Ints) -> Ints:
     return after - 1
 
 
-@loop
+@njit(cache=True)
 def _next_hop(le, hop, t):  # type: ignore[no-untyped-def]
     """The first of le, le + hop, … at or after t."""
     return le if t <= le else le + -((le - t) // hop) * hop
 
 
-@loop
+@njit(cache=True)
 def _place(sub, le, wanted, t):  # type: ignore[no-untyped-def]
     low, high = 0, len(sub)
     while low < high:
@@ -210,7 +209,7 @@ def _place(sub, le, wanted, t):  # type: ignore[no-untyped-def]
     return low
 
 
-@loop
+@njit(cache=True)
 def _walk_hops(sub, times, wanted, le, re, since, until, hop, reach, most, out, at, which):  # type: ignore[no-untyped-def]
     """The instants of one driving event that see something, written to ``out`` from ``at`` on if there is room."""
     begin = _place(sub, times, wanted, le)

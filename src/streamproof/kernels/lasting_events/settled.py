@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
 from streamproof.kernels.base import State, array
 from streamproof.kernels.cells import Cells, Ints
-from streamproof.kernels.compiled import loop
 from streamproof.kernels.lasting_events.contributions import Contribution, Part, together
 from streamproof.kernels.windows import exact
 
@@ -80,7 +80,7 @@ def _reduced(matrix: Cells, first: Ints, part: Part) -> Cells:
     return found
 
 
-@loop
+@njit(cache=True)
 def _carry(rows, at, count):  # type: ignore[no-untyped-def]
     for row in range(len(rows)):
         exact.carry(rows, row, at, count)
