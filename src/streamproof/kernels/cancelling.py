@@ -28,7 +28,7 @@ PLUS, MINUS, BOTH = 1, 2, 3
 
 def without_cancelling(delta: Delta, layout: Layout, strings: Strings) -> Delta:
     """The same sum with nothing that cancels. Law: `consolidate` of both is equal."""
-    if not len(delta) or delta.w.min() > 0 or delta.w.max() < 0:
+    if not len(delta) or delta.extent.least_w > 0 or delta.extent.greatest_w < 0:
         return delta
     suspects = _suspects(delta.group, delta.le, delta.re, delta.w)
     if not suspects.any():
@@ -36,7 +36,7 @@ def without_cancelling(delta: Delta, layout: Layout, strings: Strings) -> Delta:
     if suspects.all():
         return consolidate(delta, layout, strings)
     doubtful = np.flatnonzero(suspects)
-    totals, firsts = net_weights(delta.take(doubtful), layout, strings)
+    totals, firsts = net_weights(delta, doubtful, layout, strings)
     w = delta.w.copy()
     w[doubtful] = 0
     w[doubtful[firsts]] = totals

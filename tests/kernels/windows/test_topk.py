@@ -18,5 +18,6 @@ def test_whoever_has_fewer_than_k_before_him_is_looked_at(members: list[tuple[in
     window = np.array([member[0] for member in members], np.int64)
     keys = np.array([member[1:] for member in members], np.int64).reshape(-1, 2)
     before = [sum(a[0] == b[0] and b[1:] < a[1:] for b in members) for a in members]
-    near = _near_top(window, keys, k).tolist()
+    found = np.empty(len(window), np.int64)
+    near = found[: _near_top(window, keys, np.empty(k, np.int64), found)].tolist()
     assert near == [n for n, count in enumerate(before) if count < k]

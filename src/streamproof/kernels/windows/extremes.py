@@ -28,7 +28,7 @@ from streamproof.kernels.windows.moving import Moving
 from streamproof.kernels.windows.segments import Bools
 from streamproof.kernels.windows.summed import changed_pairs
 from streamproof.kernels.windows.sums import Scratch
-from streamproof.kernels.windows.sweep import sweep
+from streamproof.kernels.windows.sweep import earliest, sweep
 from streamproof.kernels.windows.timelines import LEAST_ROOM, SIZE, VALUES, Timelines, longer
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
@@ -98,18 +98,14 @@ class Extremes(Moving):
     def _take_in(self, delta: Delta, due: int) -> tuple[Ints, Ints]:
         """Store the events of a batch; the groups to look at, and from when on each."""
         rows = ordered(delta.group, delta.le, delta.re, delta.w, self.kept.encode(delta))
-        group, le, re, w = (np.ascontiguousarray(rows[:, n]) for n in (KEY, LE, RE, W))
-        spans = Spans.of(Events(group, le, re, w, rows[:, PAYLOAD:]), "members")
+        spans = Spans.of(Events.of(rows), "members")
         if len(rows):
-            self._hold(int(group[-1]) + 1)
-        ready = np.flatnonzero(self.nexts <= due)
+            self._hold(int(rows[-1, KEY]) + 1)
         self.store.put(rows)
-        groups = np.concatenate([spans.group, ready])
-        times = np.concatenate([spans.lo, self.nexts[ready]])
-        order = np.argsort(groups, kind="stable")
-        groups, times = groups[order], times[order]
-        firsts = np.flatnonzero(np.diff(groups, prepend=-1))
-        return groups[firsts], np.minimum.reduceat(times, firsts) if len(firsts) else times
+        groups = np.empty(len(self.nexts), np.int64)
+        times = np.empty(len(self.nexts), np.int64)
+        count = earliest(spans.group, spans.lo, self.nexts, due, groups, times)
+        return groups[:count], times[:count]
 
     def _hold(self, groups: int) -> None:
         self.reached.hold(groups)
@@ -174,7 +170,8 @@ class Extremes(Moving):
         group, le, re, w = (emitted[:, n].copy() for n in range(4))
         if at_end:
             le, re = re, re + 1
-        return Delta(group, le, re, w, tuple(self._output.decode(cells, self.context.strings)))
+        made = Delta(group, le, re, w, tuple(self._output.decode(cells, self.context.strings)))
+        return made.net(not at_end)  # snapshots that end at one instant differ, unless only their ends are told
 
     def _results(self, found: Cells) -> Cells:
         cells = np.zeros((len(found), self._output.width), np.int64)

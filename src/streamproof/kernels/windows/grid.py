@@ -22,6 +22,8 @@ from streamproof.kernels.windows.segments import Bools, Windows, once, unique_wi
 from streamproof.plan.limits import too_many_windows
 from streamproof.plan.windows import Hopping, Tumbling
 
+NONE_MOVED = np.zeros(0, np.bool_)
+EARLIEST = -(2**63)
 LONGEST = 2**60  # longer windows would leave the range of int64
 
 
@@ -37,6 +39,7 @@ class Grid:
             what = f"a window of {window.size} ticks every {hop} ticks leaves the range of ±2^62 ticks"
             raise PlanError(what, fix="use a coarser time unit", name="overflow")
         self.size, self.hop, self.offset = window.size, hop, window.offset % hop
+        self._numbers = self.offset, self.size, self.hop
         self._lively = lively
         self._context = context
 
@@ -66,21 +69,22 @@ class Grid:
 
     def near(self, spans: Spans, due: int) -> Windows:
         # an end that moved to or from inside a window does not change its members
-        first = np.where(spans.moved, -((self.offset - spans.lo) // self.hop), self.first(spans.lo))
-        last = np.minimum(self.last(spans.hi), self.last_due(due))
-        return self._listed(spans.group, first, last, spans.lo, spans.hi)
+        first, last, most = _ranges(spans.lo, spans.hi, spans.moved, *self._numbers, EARLIEST, self.last_due(due))
+        return self._listed(spans.group, first, last, spans.lo, spans.hi, int(most))
 
     def newly_due(self, step: Step, store: Store) -> Windows:
         first_due, last_due = self.last_due(step.due_before) + 1, self.last_due(step.due)
         begin, end = self.offset + first_due * self.hop, self.offset + last_due * self.hop + self.size
         stored = store.meeting(begin, end) if first_due <= last_due else store.meeting(FOREVER, BEGINNING)
         self.refuse_many(stored, step)
-        first = np.maximum(self.first(stored.le), first_due)
-        last = np.minimum(self.last(stored.re), last_due)
-        return self._listed(stored.key, first, last, stored.le, stored.re)
+        first, last, most = _ranges(stored.le, stored.re, NONE_MOVED, *self._numbers, first_due, last_due)
+        return self._listed(stored.key, first, last, stored.le, stored.re, int(most))
 
     def refuse_many(self, stored: Stored, step: Step) -> None:
         """Of an event that ends, all due windows count; of one that never does, those that become due at once."""
+        most = _most_due(stored.le, stored.re, *self._numbers, self.last_due(step.due_before), self.last_due(step.due))
+        if most <= self._context.limits.windows_per_event:
+            return
         endless = stored.re >= FOREVER
         after = np.where(endless, self.last_due(step.due_before) + 1, np.iinfo(np.int64).min)
         first = np.maximum(self.first(stored.le), after)
@@ -93,8 +97,9 @@ class Grid:
             at = int(count.argmax())
             raise too_many_windows(most, limit, at=f"[{show_tick(int(le[at]))}, {show_tick(int(re[at]))})")
 
-    def _listed(self, group: Ints, first: Ints, last: Ints, le: Ints, re: Ints) -> Windows:
-        self._refuse(last - first + 1, le, re)
+    def _listed(self, group: Ints, first: Ints, last: Ints, le: Ints, re: Ints, most: int) -> Windows:
+        if most > self._context.limits.windows_per_event:
+            self._refuse(last - first + 1, le, re)
         source, k = _runs_of(group, first, last)
         start = self.start(k)
         outside = (start <= BEGINNING) | (start + self.size >= FOREVER)
@@ -160,6 +165,37 @@ def unbounded(le: int, re: int) -> RunError:
         fix="give a horizon (--horizon T), or end the lifetimes first" if re >= FOREVER else "give lifetimes a start",
         name="unbounded_windows",
     )
+
+
+@njit(cache=True)
+def _ranges(le, re, moved, offset, size, hop, first_due, last_due):  # type: ignore[no-untyped-def]
+    """The first and the last window of each event, as far as they are due; and how many one has at most.
+
+    One that moved counts only windows that start in it.
+    """
+    first, last = np.empty(len(le), np.int64), np.empty(len(le), np.int64)
+    most = np.int64(0)
+    for n in range(len(le)):
+        if len(moved) and moved[n]:
+            first[n] = -((offset - le[n]) // hop)
+        else:
+            first[n] = (le[n] - offset - size) // hop + 1
+        first[n] = max(first[n], first_due)
+        last[n] = min((re[n] - offset - 1) // hop, last_due)
+        most = max(most, last[n] - first[n] + 1)
+    return first, last, most
+
+
+@njit(cache=True)
+def _most_due(le, re, offset, size, hop, due_before, due):  # type: ignore[no-untyped-def]
+    """How many due windows one event has at most; of an endless one, those that become due now."""
+    most = np.int64(0)
+    for n in range(len(le)):
+        first = (le[n] - offset - size) // hop + 1
+        if re[n] >= FOREVER:
+            first = max(first, due_before + 1)
+        most = max(most, min((re[n] - offset - 1) // hop, due) - first + 1)
+    return most
 
 
 @njit(cache=True)

@@ -20,6 +20,25 @@ WAS: Final = 1
 
 
 @loop
+def earliest(group, lo, nexts, due, groups, times):  # type: ignore[no-untyped-def]
+    """The groups that change or have a boundary due, in order, and from when on each; how many there are.
+
+    Changes come in the order of their groups.
+    """
+    count = at = 0
+    for n in range(len(nexts)):
+        time = nexts[n] if nexts[n] <= due else np.int64(NEVER)
+        changes = at < len(group) and group[at] == n
+        while at < len(group) and group[at] == n:
+            time = min(time, lo[at])
+            at += 1
+        if changes or nexts[n] <= due:
+            groups[count], times[count] = n, time
+            count += 1
+    return count
+
+
+@loop
 def sweep(groups, first_times, starts, events, ranks, known, state, reach, scratch, out):  # type: ignore[no-untyped-def]
     """Bring the boundaries of groups up to date; how many rows come out, and how much of the matrix is used.
 
@@ -48,7 +67,7 @@ def sweep(groups, first_times, starts, events, ranks, known, state, reach, scrat
     return size, used
 
 
-@loop
+@njit(cache=True, inline="always")
 def _fresh(first, span, le, re, w, ranks, known, due, fresh, heaps, sizes):  # type: ignore[no-untyped-def]
     """The boundaries of a group from a first instant up to where they are due, and the one that follows."""
     last = span[1]
@@ -83,7 +102,7 @@ def _fresh(first, span, le, re, w, ranks, known, due, fresh, heaps, sizes):  # t
         count += 1
 
 
-@loop
+@njit(cache=True, inline="always")
 def _begin(first, span, le, w, ranks, known, heaps, sizes):  # type: ignore[no-untyped-def]
     """Put the events that begin before an instant into the heaps; where the others are, and how many these are."""
     at, last = span
@@ -128,7 +147,7 @@ def _sink(heaps, heap, at, size, event, ranks):  # type: ignore[no-untyped-def]
     heaps[heap, at] = event
 
 
-@loop
+@njit(cache=True, inline="always")
 def _differ(rows, places, group, at, fresh, count, ends, reach, sums, emitted, found, size):  # type: ignore[no-untyped-def]
     """Write the snapshots that differ: those before the change from a row on, against fresh ones; how many rows.
 

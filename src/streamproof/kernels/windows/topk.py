@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from streamproof.kernels.cells import Cells, Ints, Layout
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.segments import Members
 from streamproof.plan import nodes
@@ -22,10 +23,13 @@ class Ranking:
         self._kept = kept
         self._layout = layout
         self._ranked = node.rank is not None
+        self._payload = Layout.of(kept.types[: kept.payload])
 
     def best(self, members: Members) -> tuple[Ints, Cells]:
         """The members that are kept, and the cells of their rows."""
         keys = [key for column, descending in self._by for key in self._keys(members, column, descending)]
+        if not len(members.w):
+            return members.window, self._rows(members.cells, members.window)
         near = self._candidates(members, keys)
         at, rank = self._ranked_of(members.window[near], members.w[near], [key[near] for key in keys])
         at = near[at]
@@ -35,8 +39,9 @@ class Ranking:
         """The members that may be among the first, so that only these are sorted."""
         if self._k > MOST_WATCHED or not len(members.w) or members.w.min() < 1:
             return np.arange(len(members.w))
-        near: Ints = _near_top(members.window, np.column_stack(keys), self._k)
-        return near
+        columns = keys[0].reshape(-1, 1) if len(keys) == 1 else np.column_stack(keys)
+        found = np.empty(len(members.w), np.int64)
+        return found[: _near_top(members.window, columns, np.empty(self._k, np.int64), found)]
 
     def _ranked_of(self, window: Ints, w: Ints, keys: list[Ints]) -> tuple[Ints, Ints]:
         """The rows of rank at most k in order, and their ranks."""
@@ -47,10 +52,12 @@ class Ranking:
     def _keys(self, members: Members, column: int, descending: bool) -> list[Ints]:
         known = members.known(column)
         keys = [~key if descending else key for key in members.order_keys(column)]
+        if known.all():
+            return keys
         return [(~known).astype(np.int64), *(np.where(known, key, 0) for key in keys)]
 
     def _rows(self, cells: Cells, rank: Ints) -> Cells:
-        payload = Layout.of(self._kept.types[: self._kept.payload])
+        payload = self._payload
         out = np.zeros((len(cells), self._layout.width), np.int64)
         out[:, : payload.width - 1] = cells[:, : payload.width - 1]
         out[:, -1] = cells[:, -1] & ((1 << self._kept.payload) - 1)
@@ -75,11 +82,13 @@ def _ranks(window: Ints, w: Ints, keys: list[Ints]) -> Ints:
     return before[tied] - before[first] + 1
 
 
-@njit(cache=True)
-def _near_top(window, keys, k):  # type: ignore[no-untyped-def]
-    """The members that fewer than k others of their window come strictly before, and perhaps a few more."""
-    top = np.empty(k, np.int64)  # the first members so far, in order
-    found = np.empty(len(window), np.int64)
+@loop
+def _near_top(window, keys, top, found):  # type: ignore[no-untyped-def]
+    """Find the members that fewer than k others of their window come strictly before, and perhaps a few more.
+
+    ``top`` is for k members, the first ones so far in order. How many were found.
+    """
+    k = len(top)
     size = first = 0
     while first < len(window):
         last, held = first, 0
@@ -92,7 +101,7 @@ def _near_top(window, keys, k):  # type: ignore[no-untyped-def]
                 found[size] = member
                 size += 1
         first = last
-    return found[:size]
+    return size
 
 
 @njit(cache=True, inline="always")
