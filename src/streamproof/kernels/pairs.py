@@ -17,15 +17,15 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
 
 from streamproof.events.schema import Schema, Type
 from streamproof.kernels.base import Context, State
 from streamproof.kernels.cells import PLAIN, Cells, Ints, Layout, plain_cells
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.expressions import Columns, Evaluation, compile_expression, keep
 from streamproof.kernels.interning import Interner
-from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, gather, ordered, pick
+from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, gather, ordered
 from streamproof.kernels.store import Found
 from streamproof.plan.expr import TRUE, Call, Cast, Col, Expr, Side, all_of, columns_of, conjuncts
 from streamproof.plan.functions import common_type
@@ -281,24 +281,27 @@ class Pairs:
         self._port = port  # the side that the rows belong to
         self._rows = rows
         self.found = found
-        self._whole: dict[int, Cells] = {}  # per side the row of each pair, once it was asked for
+        self._known: dict[tuple[int, int], Ints] = {}  # columns that were read before, by side
 
     def __len__(self) -> int:
         return len(self.found)
 
     def cell(self, side: int, column: int) -> Ints:
         """One column of the rows of one side."""
-        return np.ascontiguousarray(self._side(side)[:, column])
-
-    def _side(self, side: int) -> Cells:
-        if side not in self._whole:
-            self._whole[side] = pick(self._rows, self.found.query) if side == self._port else self.found.rows
-        return self._whole[side]
+        if (side, column) not in self._known:
+            own = side == self._port
+            found = gather(self._rows, self.found.query, column) if own else self.found.column(column)
+            self._known[side, column] = found
+        return self._known[side, column]
 
     def meetings(self) -> tuple[Ints, Ints, Ints, Ints]:
         """The key of each pair, when both hold, and how often."""
-        found: tuple[Ints, Ints, Ints, Ints] = _meetings(self._side(0), self._side(1))
-        return found
+        key, le, re, w = (np.empty(len(self), np.int64) for _ in range(4))
+        done = 0
+        for others, at in self.found.parts:
+            _meet(self._rows, self.found.query, others, at, done, key, le, re, w)
+            done += len(at)
+        return key, le, re, w
 
     def columns(self, wanted: Iterable[Col]) -> Columns:
         """What expressions read of the pairs."""
@@ -320,14 +323,13 @@ class Pairs:
         return self if mask.all() else Pairs(self._readers, self._port, self._rows, self.found.where(mask))
 
 
-@njit(cache=True)
-def _meetings(left, right):  # type: ignore[no-untyped-def]
-    key, le = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
-    re, w = np.empty(len(left), np.int64), np.empty(len(left), np.int64)
-    for n in range(len(left)):
-        key[n], w[n] = left[n, KEY], left[n, W] * right[n, W]
-        le[n], re[n] = max(left[n, LE], right[n, LE]), min(left[n, RE], right[n, RE])
-    return key, le, re, w
+@loop
+def _meet(rows, query, others, at, done, key, le, re, w):  # type: ignore[no-untyped-def]
+    """Write down the pairs of one run, after those of others."""
+    for n in range(len(at)):
+        i, j = query[done + n], at[n]
+        key[done + n], w[done + n] = rows[i, KEY], rows[i, W] * others[j, W]
+        le[done + n], re[done + n] = max(rows[i, LE], others[j, LE]), min(rows[i, RE], others[j, RE])
 
 
 def residual_of(condition: Condition, scope: Scope) -> Evaluation | None:

@@ -145,15 +145,17 @@ def _arranged(order, key, le, re, w, cells, spare):  # type: ignore[no-untyped-d
 @njit(cache=True)
 def _settle(rows):  # type: ignore[no-untyped-def]
     """Rows sorted by key and le become a run, in place; gives how many are left."""
-    first = 0
+    first, is_run = 0, True
     while first < len(rows):
         last = first + 1
+        is_run &= rows[first, W] != 0
         while last < len(rows) and rows[last, KEY] == rows[first, KEY] and rows[last, LE] == rows[first, LE]:
             last += 1
         if last - first > 1:
             _sort_ties(rows, first, last)
+            is_run = False
         first = last
-    return _collapse(rows)
+    return len(rows) if is_run else _collapse(rows)
 
 
 @njit(cache=True)

@@ -23,7 +23,22 @@ import numpy.typing as npt
 from streamproof.events.time import BEGINNING
 from streamproof.kernels import probing
 from streamproof.kernels.cells import Cells, Ints
-from streamproof.kernels.runs import KEY, LE, LEAST, PAYLOAD, RE, Run, W, cancel, gather, ints, merged, ordered, pick
+from streamproof.kernels.runs import (
+    KEY,
+    LE,
+    LEAST,
+    PAYLOAD,
+    RE,
+    Run,
+    W,
+    cancel,
+    gather,
+    ints,
+    lasting,
+    merged,
+    ordered,
+    pick,
+)
 
 GROWN = 4096  # below so many new rows nobody needs to tidy up
 
@@ -112,14 +127,24 @@ class Store:
             rows = rows[rows[:, W] != 0]
         if len(rows):
             self._runs.append(Run.of(rows))
-        while len(self._runs) > 1 and 2 * len(self._runs[-1].rows) > len(self._runs[-2].rows):
-            self._merge_last()
+        while (at := self._crowded()) is not None:
+            self._merge(at)
 
-    def _merge_last(self) -> None:
-        second, first = self._runs.pop(), self._runs.pop()
-        rows = merged(first.rows, second.rows, before=self._before)
-        if len(rows):
-            self._runs.append(Run.of(rows))
+    def _crowded(self) -> int | None:
+        """The last run that is not at least twice as long as the next."""
+        sizes = [len(run.rows) for run in self._runs]
+        return next((n for n in range(len(sizes) - 2, -1, -1) if 2 * sizes[n + 1] > sizes[n]), None)
+
+    def _merge(self, at: int) -> None:
+        """Make one run of two. If most of the first is gone, what is left of it comes after the second instead."""
+        first, second = self._runs[at : at + 2]
+        left = lasting(first.rows, before=self._before, copy=False)
+        if len(left) < len(first.rows) and 2 * len(left) <= len(second.rows):
+            kept = [second, Run.of(left)]
+        else:
+            kept = [Run.of(merged(left, second.rows, before=self._before))]
+        self._runs[at : at + 2] = [run for run in kept if len(run.rows)]
+        self._runs.sort(key=lambda run: -len(run.rows))
 
     def drop(self, before: int) -> None:
         """Forget every event that ended before this instant."""
