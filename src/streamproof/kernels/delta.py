@@ -64,8 +64,8 @@ class Delta:
     def from_batch(batch: Batch) -> Delta:
         """The rows of a batch, in group 0."""
         le, re, w, *columns = (one_chunk(column) for column in batch.rows.itercolumns())
-        times = (column.to_numpy(zero_copy_only=False) for column in (le, re, w))
-        return Delta(np.zeros(len(le), np.int64), *times, tuple(columns), batch.frontier)
+        starts, ends, weights = (column.to_numpy(zero_copy_only=False) for column in (le, re, w))
+        return Delta(np.zeros(len(le), np.int64), starts, ends, weights, tuple(columns), batch.frontier)
 
     @property
     def extent(self) -> Extent:
@@ -98,7 +98,7 @@ class Delta:
 
     def take(self, rows: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Delta:
         """The rows at these positions, or where a mask is true."""
-        at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        at: Ints = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows.astype(np.int64, copy=False)
         columns = tuple(_taken(self.columns, at))
         return Delta(self.group[at], self.le[at], self.re[at], self.w[at], columns, self.frontier)
 

@@ -203,9 +203,9 @@ class SideReader:
     def read(self, delta: Delta, *, spare: int = 0) -> tuple[Cells, Flags]:
         """The rows that can match, as the rows of a run with ``spare`` more cells; and which rows those are."""
         if self._plain is not None:
-            plain = [[delta.columns[n] for n in part] for part in self._plain]
-            if not any(column.null_count for column in plain[0]):
-                return self._ordered(delta, *plain, spare), np.ones(len(delta), np.bool_)
+            values, payload = ([delta.columns[n] for n in part] for part in self._plain)
+            if not any(column.null_count for column in values):
+                return self._ordered(delta, values, payload, spare), np.ones(len(delta), np.bool_)
         columns = self._columns(delta)
         found = [(evaluate(columns), nulls_match) for evaluate, nulls_match in self._keys]
         able = self._able(columns, found)

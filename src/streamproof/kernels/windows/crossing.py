@@ -185,9 +185,15 @@ def _walk_group(  # type: ignore[no-untyped-def]
     if i < last:
         start = old_start = _open_at(sums, rows, last - 1, True)
     counts[AT], counts[EMITTED] = at, size
-    counts[USED] = rewrite(rows, places, group, counts[USED], (head, kept, i), tail, count)
-    trim(rows, places, group, frontier)
+    _write_down(rows, places, group, (head, kept, i), tail, count, frontier, counts)
     return start, old_start, old_next
+
+
+@njit(cache=True, inline="always")
+def _write_down(rows, places, group, span, tail, count, frontier, counts):  # type: ignore[no-untyped-def]
+    """The boundaries of a group are now those before a change, fresh ones, and those after it."""
+    counts[USED] = rewrite(rows, places, group, counts[USED], span, tail, count)
+    trim(rows, places, group, frontier)
 
 
 @njit(cache=True, inline="always")

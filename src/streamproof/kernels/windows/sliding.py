@@ -238,9 +238,9 @@ def _complete_alone(starts, first, end, group, window, numbers, emitted, found, 
 
 
 @njit(cache=True, inline="always")
-def _complete_group(
+def _complete_group(  # type: ignore[no-untyped-def]
     starts, of_starts, moves, of_moves, slides, sums, group, window, numbers, spec, emitted, found, size
-):  # type: ignore[no-untyped-def]
+):  # fmt: skip
     """The due windows of a group; and its next window, which is due as well where no room was left.
 
     Where windows overlap much, its sums go on from those of the window that it came to last.
