@@ -169,10 +169,13 @@ class Store:
         query = queries[0] if len(queries) == 1 else np.concatenate([ints(), *queries])
         return Found(query, tuple(parts) or ((self._none(), ints()),))
 
-    def meeting(self, start: int, end: int) -> Events:
-        """The events of all keys with ``le < end`` and ``re > start``, run by run."""
-        parts = [pick(run.rows, probing.meeting(*run, start, end, self._before)) for run in self._runs]
-        return columns_of(parts[0] if len(parts) == 1 else np.concatenate([self._none(), *parts]))
+    def meeting(self, start: int, end: int) -> tuple[Ints, Ints, Ints]:
+        """Key, le and re of the events of all keys with ``le < end`` and ``re > start``, run by run."""
+        found = [(run.rows, probing.meeting(*run, start, end, self._before)) for run in self._runs]
+        key, le, re = (
+            np.concatenate([ints(), *(gather(rows, at, column) for rows, at in found)]) for column in (KEY, LE, RE)
+        )
+        return key, le, re
 
     def first_starts(self, key: Ints, start: Ints, end: Ints) -> Ints:
         """For each query the first ``le`` of its key in ``[start, end)``; ``end`` if there is none."""

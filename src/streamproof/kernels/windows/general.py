@@ -12,7 +12,6 @@ from streamproof.kernels.base import Context, State
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.runs import LE, PAYLOAD, W, ordered
-from streamproof.kernels.store import Events as Stored
 from streamproof.kernels.store import Found, Store
 from streamproof.kernels.windows import inspect
 from streamproof.kernels.windows.changes import Events, Spans, check_weights, earliest_change
@@ -83,7 +82,8 @@ class General(Moving):
         spans = Spans.of(events, self.lively.watch)
         if isinstance(self.frames, Grid):
             if spans.moved.any():  # they do not tell in how many windows an event is
-                self.frames.refuse_many(Stored(*events.take(events.w > 0)), step)
+                new = events.take(events.w > 0)
+                self.frames.refuse_many(new.le, new.re, step)
             if step.frontier >= FOREVER:
                 self.frames.refuse_endless(self.store.events())
         windows, gone = self.touched(spans, step)

@@ -12,6 +12,7 @@ from streamproof.errors import PlanError, RunError
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
 from streamproof.kernels.base import Context, State
 from streamproof.kernels.cells import Ints
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.store import Events as Stored
 from streamproof.kernels.store import Store
 from streamproof.kernels.windows.changes import Events, Spans
@@ -75,21 +76,21 @@ class Grid:
     def newly_due(self, step: Step, store: Store) -> Windows:
         first_due, last_due = self.last_due(step.due_before) + 1, self.last_due(step.due)
         begin, end = self.offset + first_due * self.hop, self.offset + last_due * self.hop + self.size
-        stored = store.meeting(begin, end) if first_due <= last_due else store.meeting(FOREVER, BEGINNING)
-        self.refuse_many(stored, step)
-        first, last, most = _ranges(stored.le, stored.re, NONE_MOVED, *self._numbers, first_due, last_due)
-        return self._listed(stored.key, first, last, stored.le, stored.re, int(most))
+        key, le, re = store.meeting(begin, end) if first_due <= last_due else store.meeting(FOREVER, BEGINNING)
+        self.refuse_many(le, re, step)
+        first, last, most = _ranges(le, re, NONE_MOVED, *self._numbers, first_due, last_due)
+        return self._listed(key, first, last, le, re, int(most))
 
-    def refuse_many(self, stored: Stored, step: Step) -> None:
+    def refuse_many(self, le: Ints, re: Ints, step: Step) -> None:
         """Of an event that ends, all due windows count; of one that never does, those that become due at once."""
-        most = _most_due(stored.le, stored.re, *self._numbers, self.last_due(step.due_before), self.last_due(step.due))
-        if most <= self._context.limits.windows_per_event:
+        limit = self._context.limits.windows_per_event
+        if (_longest(le, re) + self.size) // self.hop + 1 <= limit:
             return
-        endless = stored.re >= FOREVER
+        endless = re >= FOREVER
         after = np.where(endless, self.last_due(step.due_before) + 1, np.iinfo(np.int64).min)
-        first = np.maximum(self.first(stored.le), after)
-        count = np.minimum(self.last(stored.re), self.last_due(step.due)) - first + 1
-        self._refuse(count, stored.le, stored.re)
+        first = np.maximum(self.first(le), after)
+        count = np.minimum(self.last(re), self.last_due(step.due)) - first + 1
+        self._refuse(count, le, re)
 
     def _refuse(self, count: Ints, le: Ints, re: Ints) -> None:
         most, limit = int(count.max()) if len(count) else 0, self._context.limits.windows_per_event
@@ -115,10 +116,13 @@ class Grid:
         return np.ones(len(near.le), np.bool_), gone
 
     def forget(self, frontier: int, outputs: Outputs, stored: Stored) -> Bools:
-        groups = once(stored.key)
-        held = least_held(outputs, self._lively.is_closed(outputs.windows.re, frontier), groups)
-        ends = self.start(self.last(stored.re)) + self.size  # of the last window each event falls into
-        return (stored.re >= frontier) | (ends > frontier) | (stored.re > held[np.searchsorted(groups, stored.key)])
+        needed = np.empty(len(stored.re), np.bool_)
+        _find_needed(stored.re, frontier, *self._numbers, needed)
+        closed = self._lively.is_closed(outputs.windows.re, frontier)
+        if closed.any():  # windows without new members that an end may still change
+            groups = once(stored.key)
+            needed |= stored.re > least_held(outputs, closed, groups)[np.searchsorted(groups, stored.key)]
+        return needed
 
     def opened(self, frontier: int) -> int:
         if frontier <= BEGINNING:
@@ -186,16 +190,20 @@ def _ranges(le, re, moved, offset, size, hop, first_due, last_due):  # type: ign
     return first, last, most
 
 
-@njit(cache=True)
-def _most_due(le, re, offset, size, hop, due_before, due):  # type: ignore[no-untyped-def]
-    """How many due windows one event has at most; of an endless one, those that become due now."""
-    most = np.int64(0)
+@loop
+def _find_needed(re, frontier, offset, size, hop, needed):  # type: ignore[no-untyped-def]
+    """Which events do not end before a frontier, or fall into a window that does not."""
+    for n in range(len(re)):
+        needed[n] = re[n] >= frontier or offset + ((re[n] - offset - 1) // hop) * hop + size > frontier
+
+
+@loop
+def _longest(le, re):  # type: ignore[no-untyped-def]
+    """The longest lifetime."""
+    longest = np.int64(0)
     for n in range(len(le)):
-        first = (le[n] - offset - size) // hop + 1
-        if re[n] >= FOREVER:
-            first = max(first, due_before + 1)
-        most = max(most, min((re[n] - offset - 1) // hop, due) - first + 1)
-    return most
+        longest = max(longest, re[n] - le[n])
+    return longest
 
 
 @njit(cache=True)

@@ -18,7 +18,6 @@ from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context, State
 from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta
-from streamproof.kernels.store import Events as Stored
 from streamproof.kernels.store import Store
 from streamproof.kernels.windows.accumulators import Accumulators, Values
 from streamproof.kernels.windows.agenda import Agenda
@@ -128,7 +127,8 @@ class Panes(Moving):
             raise unbounded(BEGINNING, int(stored.re[0]))
         if step.frontier >= FOREVER:
             self.grid.refuse_endless(stored)
-        self.grid.refuse_many(Stored(*(column[stored.le > BEGINNING] for column in stored)), step)
+        later = stored.le > BEGINNING
+        self.grid.refuse_many(stored.le[later], stored.re[later], step)
 
     def _changes(self, delta: Delta) -> tuple[Cells, Cells]:
         """What the batch changes in the sums, which are brought into the layout that its values need."""
