@@ -13,6 +13,7 @@ True
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, TypeAlias
 
@@ -21,6 +22,7 @@ from streamproof.errors import PlanError, did_you_mean
 Point: TypeAlias = Literal["engines", "modules", "languages", "sources", "sinks"]
 
 
+@cache  # what is installed does not change while we run
 def _found(point: Point) -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=f"streamproof.{point}")}
 

@@ -14,7 +14,7 @@ from streamproof.errors import InputError, did_you_mean
 from streamproof.events.schema import INT64, NULL, RESERVED, Schema, Type, check_names, type_of_arrow
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
 TIMES: Final = ("le", "re")
@@ -56,16 +56,22 @@ def inner_frame(frame: DataFrame, schema: Schema) -> DataFrame:
             fix = did_you_mean(name, names)
             raise InputError(f'the DataFrame has no column "{name}"', fix=fix, name="unknown_column")
     _refuse_other_times(frame)
-    placed = frame.toDF(*(f"n{n}" for n in range(len(names))))
+    apart = len({name.lower() for name in names}) == len(names)  # else Spark cannot tell them by their names
+    placed = frame if apart else frame.toDF(*(f"n{n}" for n in range(len(names))))
     wanted = [*((name, INT64) for name in TIMES), *schema]
     inner = [*TIMES, *(f"c{n}" for n in range(len(schema.columns)))]
+    found = dict(zip(reversed(names), reversed(frame.schema.fields), strict=True))
+
+    def column(name: str) -> Column:
+        return f.col("`" + name.replace("`", "``") + "`" if apart else f"n{names.index(name)}")
+
     columns = [
-        f.col(f"n{names.index(name)}").cast(spark_type(kind)).alias(new)
+        (column(name) if found[name].dataType == spark_type(kind) else column(name).cast(spark_type(kind))).alias(new)
         for (name, kind), new in zip(wanted, inner, strict=True)
     ]
     if "w" not in names:
         return placed.select(*columns)
-    weighed = placed.select(*columns, f.col(f"n{names.index('w')}").alias("w"))
+    weighed = placed.select(*columns, column("w").alias("w"))
     counted = weighed.groupBy(*inner).agg(f.sum("w").alias("w")).filter(f.col("w") > 0)
     return counted.select(*inner, f.explode(f.sequence(f.lit(1).cast("long"), f.col("w"))).alias("copy")).drop("copy")
 
@@ -102,8 +108,8 @@ def outer_frame(frame: DataFrame, schema: Schema) -> DataFrame:
     """An inner DataFrame under the names of the schema."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    columns = [f.lit(None).alias(f"c{n}") if kind == NULL else f.col(f"c{n}") for n, (_, kind) in enumerate(schema)]
-    return frame.select(*TIMES, *columns).toDF(*TIMES, *schema.names)
+    columns = [(f.lit(None) if kind == NULL else f.col(f"c{n}")).alias(name) for n, (name, kind) in enumerate(schema)]
+    return frame.select(*TIMES, *columns)
 
 
 def _kinds(schema: Schema) -> list[Type]:

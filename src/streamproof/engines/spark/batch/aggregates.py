@@ -15,22 +15,24 @@ from pyspark.sql import functions as f
 
 from streamproof.engines.spark.batch.arrow import in_arrow
 from streamproof.engines.spark.batch.exact import EXACT, of_lists
-from streamproof.engines.spark.batch.expressions import convert
+from streamproof.engines.spark.batch.expressions import any_may_fail, convert
 from streamproof.engines.spark.batch.failing import leaves_time
-from streamproof.engines.spark.batch.floats import corrected, limb_sums, with_limbs, with_totals
+from streamproof.engines.spark.batch.floats import has_rests, limb_sums, merged_sums, summed, with_totals
 from streamproof.engines.spark.batch.hoisting import values
 from streamproof.engines.spark.batch.literals import bound
 from streamproof.engines.spark.batch.relation import Context, Relation, Value, long
 from streamproof.engines.spark.batch.sweep import changes_of, running
-from streamproof.engines.spark.batch.windows import members, ticks
+from streamproof.engines.spark.batch.windows import in_panes, members, panes, ticks, windows_of_panes
 from streamproof.engines.spark.rows import spark_type
-from streamproof.events.schema import FLOAT64, INT64, MAX_PRECISION, NULL, Schema
+from streamproof.events.schema import FLOAT64, INT64, MAX_PRECISION, NULL, Schema, Type
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.check import Typed
 from streamproof.plan.expr import TRUE
+from streamproof.plan.labels import window_label
 from streamproof.plan.windows import Hopping, Snapshot, Tumbling
+from streamproof.plan.windows import Window as WindowSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -46,6 +48,7 @@ class Part:
 
     columns: dict[str, Column]
     result: Column
+    merged: dict[str, Column] | None = None  # the same columns from those of parts of a window, where that can be
 
 
 def aggregation(context: Context, typed: Typed, node: nodes.Aggregation, source: Relation) -> Relation:
@@ -105,45 +108,102 @@ def _swept_result(agg: Aggregate, value: Value, name: str) -> Column:
 
 def _over_members(context: Context, typed: Typed, node: nodes.Aggregation, source: Relation) -> Relation:
     """Aggregates of the rows of each window."""
-    frame = members(context, source, node.window)
-    frame, args = values(frame, source.env(), [agg.arg or TRUE for _, agg in node.aggs], context.settings.registry)
+    rows, kinds = _read(context, node, source, members(context, source, node.window))
+    found = _Aggregates(typed, node, source, kinds, restless=_is_restless(context, node, source))
+    window = _hopping(node.window)
+    if window is not None and window.size != window.hop and found.is_mergeable and in_panes(context, source, window):
+        inside, _ = _read(context, node, source, panes(source, window, window_label(node.window)))
+        aggregated = found.over_panes(inside, window)
+    else:
+        aggregated = rows.groupBy(*found.keys).agg(*_named(found.columns))
+    results = found.results(aggregated, rows)
+    if window is not None:
+        results = results.withColumn("wre", f.col("wle") + long(ticks(window.size)))
+    return stamped(results, typed.schema, source.groups, node.output)
+
+
+def _read(
+    context: Context, node: nodes.Aggregation, source: Relation, frame: DataFrame
+) -> tuple[DataFrame, list[Type]]:
+    """Members of windows with what the aggregates read, x0, x1, …, and the types of these."""
+    exprs = [agg.arg or TRUE for _, agg in node.aggs]
+    ready, args = values(frame, source.env(), exprs, context.settings.registry)
     named = [value.column.alias(f"x{n}") for n, value in enumerate(args)]
-    rows = frame.select("wle", "wre", *source.columns, *named)
-    keys = [*source.groups, "wle", *([] if isinstance(node.window, Tumbling | Hopping) else ["wre"])]
-    added = {
-        f"c{n}": (agg.fn, f"x{n}")
-        for n, ((_, agg), value) in enumerate(zip(node.aggs, args, strict=True))
-        if agg.fn in ("sum", "avg") and value.type == FLOAT64
-    }
-    for _, column in added.values():
-        rows = with_limbs(rows, column)
-    parts = [
-        part(agg, _ready(agg, Value(f.col(f"x{n}"), value.type, atom=True)), f"a{n}", source)
-        if f"c{n}" not in added
-        else _float_sum(agg.fn, f"x{n}")
-        for n, ((_, agg), value) in enumerate(zip(node.aggs, args, strict=True))
-    ]
-    columns = {name: column for each in parts for name, column in each.columns.items()}
-    found = rows.groupBy(*keys).agg(*(column.alias(name) for name, column in columns.items()))
-    for column in {column for _, column in added.values()}:
-        found = with_totals(found, column)
-    results = [
-        each.result.cast(spark_type(kind)).alias(f"c{n}")
-        for n, (each, (_, kind)) in enumerate(zip(parts, typed.schema, strict=True))
-    ]
-    odd = [f"{column}_odd" for column in dict.fromkeys(column for _, column in added.values())]
-    found = found.select(*keys, *results, *odd)
-    if added:
-        found = corrected(found, rows, keys, added)
-    if isinstance(node.window, Tumbling | Hopping):
-        found = found.withColumn("wre", f.col("wle") + long(ticks(node.window.size)))
-    return stamped(found, typed.schema, source.groups, node.output)
+    return ready.select("wle", "wre", *source.columns, *named), [value.type for value in args]
 
 
-def _float_sum(fn: str, x: str) -> Part:
+def _is_restless(context: Context, node: nodes.Aggregation, source: Relation) -> bool:
+    """Whether all floats to add up are limbs and nothing else: counted now, where reading the input twice is cheap."""
+    exprs = [agg.arg for _, agg in node.aggs if agg.arg is not None and agg.fn in ("sum", "avg")]
+    if not source.cheap or any_may_fail(exprs, source.env()):
+        return False
+    frame, args = values(source.frame, source.env(), exprs, context.settings.registry)
+    floats = [value.column for value in args if value.type == FLOAT64]
+    return not (floats and has_rests(frame, floats))
+
+
+def _hopping(window: WindowSpec) -> Hopping | None:
+    """A window of the clock as a hopping one: its end follows from its start."""
+    if isinstance(window, Tumbling):
+        return Hopping(window.size, window.size, window.offset)
+    return window if isinstance(window, Hopping) else None
+
+
+def _named(columns: dict[str, Column]) -> list[Column]:
+    return [column.alias(name) for name, column in columns.items()]
+
+
+class _Aggregates:
+    """The aggregates of a node: what they read, collect, and give."""
+
+    def __init__(
+        self, typed: Typed, node: nodes.Aggregation, source: Relation, kinds: list[Type], *, restless: bool
+    ) -> None:
+        self.schema, self.restless = typed.schema, restless
+        self.keys = [*source.groups, "wle", *([] if isinstance(node.window, Tumbling | Hopping) else ["wre"])]
+        self.floats = {
+            f"c{n}": (agg.fn, f"x{n}")
+            for n, ((_, agg), kind) in enumerate(zip(node.aggs, kinds, strict=True))
+            if agg.fn in ("sum", "avg") and kind == FLOAT64
+        }
+        self.parts = [
+            _float_sum(agg.fn, f"x{n}", restless=restless)
+            if f"c{n}" in self.floats
+            else part(agg, _ready(agg, Value(f.col(f"x{n}"), kind, atom=True)), f"a{n}", source)
+            for n, ((_, agg), kind) in enumerate(zip(node.aggs, kinds, strict=True))
+        ]
+        self.columns = {name: column for each in self.parts for name, column in each.columns.items()}
+
+    @property
+    def is_mergeable(self) -> bool:
+        """Whether what was collected of parts of a window can be put together."""
+        return all(each.merged is not None for each in self.parts)
+
+    def over_panes(self, rows: DataFrame, window: Hopping) -> DataFrame:
+        """Aggregates of panes, put together for each window that has them."""
+        aggregated = rows.groupBy(*self.keys).agg(*_named(self.columns))
+        merged = {name: column for each in self.parts for name, column in (each.merged or {}).items()}
+        return windows_of_panes(aggregated, window).groupBy(*self.keys).agg(*_named(merged))
+
+    def results(self, aggregated: DataFrame, rows: DataFrame) -> DataFrame:
+        """The columns of the result, from what was collected."""
+        results = [
+            each.result.cast(spark_type(kind)).alias(f"c{n}")
+            for n, (each, (_, kind)) in enumerate(zip(self.parts, self.schema, strict=True))
+        ]
+        if self.floats and self.restless:
+            sources = [source for _, source in self.floats.values()]
+            return with_totals(aggregated, sources).select(*self.keys, *results)
+        if self.floats:
+            return summed(aggregated, rows, self.keys, self.floats, results)
+        return aggregated.select(*self.keys, *results)
+
+
+def _float_sum(fn: str, x: str, *, restless: bool) -> Part:
     """From the limbs of the values; see `floats`."""
     total = f.col(f"{x}_total")
-    return Part(limb_sums(x), total if fn == "sum" else f.try_divide(total, f.col(f"{x}_n").cast("double")))
+    mean = f.try_divide(total, f.col(f"{x}_n").cast("double"))
+    return Part(limb_sums(x, restless=restless), total if fn == "sum" else mean, merged_sums(x))
 
 
 def _ready(agg: Aggregate, value: Value) -> Value:
@@ -158,9 +218,10 @@ def part(agg: Aggregate, value: Value, name: str, source: Relation) -> Part:
     x, only = value.column, f.col(name)
     match agg.fn:
         case "count":
-            return Part({name: f.count(f.lit(1))}, only)
+            return Part({name: f.count(f.lit(1))}, only, {name: f.sum(name)})
         case "min" | "max":
-            return Part({name: f.min(x) if agg.fn == "min" else f.max(x)}, only)
+            best = f.min if agg.fn == "min" else f.max
+            return Part({name: best(x)}, only, {name: best(name)})
         case "count_distinct":
             return Part({name: f.count_distinct(x)}, only)
         case "first" | "last":
@@ -206,8 +267,8 @@ def _whole_sum(fn: str, x: Column, name: str) -> Part:
     }
     if fn == "avg":
         columns[f"{name}_n"] = f.count(x)
-        return Part(columns, mean_of_halves(name))
-    return Part(columns, total_of_halves(name))
+    result = mean_of_halves(name) if fn == "avg" else total_of_halves(name)
+    return Part(columns, result, {column: f.sum(column) for column in columns})
 
 
 def _high(name: str) -> Column:
@@ -257,9 +318,9 @@ def top_k(context: Context, typed: Typed, node: nodes.TopK, source: Relation) ->
     frame, keys = values(frame, source.env(), [expr for expr, _ in node.by], context.settings.registry)
     directions = [direction for _, direction in node.by]
     order = [_ordered(value, direction) for value, direction in zip(keys, directions, strict=True)]
-    rank = f.rank().over(Window.partitionBy(*source.groups, "wle").orderBy(*order)).cast("long")
-    ranked = frame.withColumn("place", rank).filter(f.col("place") <= node.k)
-    extra = [f.col("place").alias(f"c{len(source.payload)}")] if node.rank is not None else []
+    rank = f.rank().over(Window.partitionBy(*source.groups, "wle").orderBy(*order))
+    ranked = frame.withColumn("place", rank).filter(f.col("place") <= f.lit(node.k))
+    extra = [f.col("place").cast("long").alias(f"c{len(source.payload)}")] if node.rank is not None else []
     chosen = ranked.select(*source.groups, "wle", "wre", *source.payload, *extra)
     return stamped(chosen, typed.schema, source.groups, node.output)
 

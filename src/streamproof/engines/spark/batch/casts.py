@@ -53,7 +53,7 @@ def or_fail(given: Column, found: Column, to: Type, name: ErrorName) -> Column:
         if name == "overflow"
         else f.concat(f.lit("'"), shown, f.lit(f"' is not a {to}"))
     )
-    wrong = failure(what, name=name, at=f.lit(None).cast("string"), fix=_FIX, kind=to)
+    wrong = failure(what, name=name, at=f.lit(""), fix=_FIX, kind=to)
     return bound(found, lambda x: f.when(x.isNull() & given.isNotNull(), wrong).otherwise(x))
 
 

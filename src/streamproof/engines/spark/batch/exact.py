@@ -29,16 +29,16 @@ def total(values: Sequence[float]) -> float:
         return sum(odd) if odd else _nearest(sum(map(Fraction, values), Fraction(0)))
 
 
-def mean(values: Sequence[float]) -> float:
+def mean(values: Sequence[float], count: int | None = None) -> float:
     """The sum by the count; where the sum is too large for a float, the mean need not be.
 
-    >>> mean([1.0, 2.0]), mean([1e308, 1e308])
-    (1.5, 1e+308)
+    >>> mean([1.0, 2.0]), mean([1e308, 1e308]), mean([1.0, 2.0], count=4)
+    (1.5, 1e+308, 0.75)
     """
-    found = total(values)
+    found, number = total(values), len(values) if count is None else count
     if math.isfinite(found) or not all(map(math.isfinite, values)):
-        return found / len(values)
-    return _nearest(sum(map(Fraction, values), Fraction(0)) / len(values))
+        return found / number
+    return _nearest(sum(map(Fraction, values), Fraction(0)) / number)
 
 
 def variance(values: Sequence[float], freedom: int) -> float | None:

@@ -1,122 +1,159 @@
 """Exact sums of floats in whole numbers: in any order, and rounded once.
 
-A float between 2^-28 and 2^48 in size is a sum of four limbs of 32 bits, at fixed places from 2^48 down to 2^-80; the
-limbs add up as bigints, in Spark. Of each total, the leading 60 bits, and one more for whether anything follows,
-become the nearest float. A window with a value that has other bits (NaN and the infinities among them) is added up
-value by value in Python; such values are counted, and where there are none Spark drops the rest of that way.
+A float below 2^40 in size is three limbs of 36 bits, at fixed places from 2^40 down to 2^-68, and a *rest*, which is 0
+for all that are larger than 2^-16 too. Limbs add up as bigints; of each total, the leading 60 bits, and one more for
+whether anything follows, become the nearest float. All of that is Spark's own arithmetic. A value with a rest (tiny,
+huge, NaN or infinite) is rare: the rests of a window are collected, and added to its limbs in Python. Where there are
+none, Spark sees at run time that nothing is left to do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as f
 
 from streamproof.engines.spark.batch.arrow import in_arrow
-from streamproof.engines.spark.batch.exact import EXACT, of_lists
-from streamproof.engines.spark.batch.relation import long
-from streamproof.events.order import Ints
+from streamproof.engines.spark.batch.exact import mean, total
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-LIMBS: Final = ("a", "b", "c", "d")
-_PLACES: Final = (16, -16, -48, -80)  # the least bit of each limb
-_BITS: Final = 32
-_LOW: Final = 2**32 - 1
-_LARGEST: Final = 2.0**48
-_KEPT: Final = 61  # bits of the total that are looked at before it is rounded
+LIMBS: Final = ("a", "b", "c")
+_PLACES: Final = (4, -32, -68)  # the least bit of each limb
+_BITS: Final = 36
+_LOW: Final = f"{2**_BITS - 1}L"
+_LARGEST: Final = 2.0**40
+_FEW: Final = f"{2**26}L"  # a limb below this leaves room for the next one beside it
+_CHANGED: Final = "the floats in the input have changed since the plan was built; build it again"
+_KEPT: Final = 60  # bits of the total that are looked at before it is rounded
 
 
-def with_limbs(frame: DataFrame, name: str) -> DataFrame:
-    """The frame with the limbs of a column of floats, and ``odd``: whether a value has bits in other places."""
-    x, rest = f.col(name), f"{name}_rest"
-    frame = frame.withColumn(rest, f.when(f.abs(x) < _LARGEST, x))
-    for limb, place in zip(LIMBS, _PLACES, strict=True):
-        whole = (f.col(rest) * 2.0**-place).cast("long")  # towards zero, so that what is left has no more bits
-        frame = frame.withColumn(f"{name}_{limb}", whole)
-        frame = frame.withColumn(rest, f.col(rest) - f.col(f"{name}_{limb}").cast("double") * 2.0**place)
-    return frame.withColumn(f"{name}_odd", f.when(_odd(x), long(1)).otherwise(long(0))).drop(rest)
+def _float(value: float) -> str:
+    return f"{value!r}D"
 
 
-def _odd(x: Column) -> Column:
-    """Whether a value is too large, or has bits below the last limb; null is not odd."""
-    scaled = x * 2.0 ** -_PLACES[-1]
-    return ~((f.abs(x) < _LARGEST) & (f.rint(scaled) == scaled))
+def limb_sums(name: str, *, restless: bool = False) -> dict[str, Column]:
+    """What to aggregate of a column: its limbs, and how many values there are. ``restless``: no value has a rest."""
+    x = name if restless else f"(CASE WHEN abs({name}) < {_float(_LARGEST)} THEN {name} ELSE 0D END)"
+    a, b, c = (f"rint({x} * {_float(2.0**-place)})" for place in _PLACES)  # as counted from the last bit of a limb
+    step = _float(2.0**_BITS)
+    if restless:
+        c = f"(CASE WHEN {rest_of(name)} = 0D THEN {c} WHEN {name} IS NOT NULL THEN raise_error('{_CHANGED}') END)"
+    limbs = {"a": a, "b": f"{b} - {a} * {step}", "c": f"{c} - {b} * {step}"}  # what is left has no more bits
+    sums = {f"{name}_{limb}": f.expr(f"sum(cast({text} AS bigint))") for limb, text in limbs.items()}
+    return {**sums, f"{name}_n": f.count(name)}
 
 
-def limb_sums(name: str) -> dict[str, Column]:
-    """What to aggregate: the limbs, how many values there are, and how many odd ones."""
-    sums = {f"{name}_{limb}": f.sum(f"{name}_{limb}") for limb in LIMBS}
-    return {**sums, f"{name}_n": f.count(name), f"{name}_odd": f.sum(f"{name}_odd")}
+def has_rests(frame: DataFrame, columns: Sequence[Column]) -> bool:
+    """Whether any value of these columns has a rest: they are read now."""
+    shown = frame.select(*(column.alias(f"x{n}") for n, column in enumerate(columns)))
+    found = " OR ".join(f"{rest_of(name)} <> 0D" for name in shown.columns)
+    return bool(shown.selectExpr(f"coalesce(max({found}), false) AS found").first()[0])  # type: ignore[index]
 
 
-def with_totals(frame: DataFrame, name: str) -> DataFrame:
-    """The frame with ``total``: the nearest float to what its summed limbs stand for; null if there were none.
+def merged_sums(name: str) -> dict[str, Column]:
+    """What to aggregate of what was aggregated before."""
+    return {column: f.sum(column) for column in (*(f"{name}_{limb}" for limb in LIMBS), f"{name}_n")}
 
-    One call per some thousand windows: as Spark's own expressions, the same steps outgrow what Java compiles.
+
+def rest_of(name: str) -> str:
+    """What the limbs of a value leave over: 0 for most; null for null."""
+    scaled = f"{name} * {_float(2.0**68)}"
+    return (
+        f"CASE WHEN abs({name}) < {_float(_LARGEST)} THEN ({scaled} - rint({scaled})) * {_float(2.0**-68)} "
+        f"ELSE {name} END"
+    )
+
+
+def with_totals(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The frame with each ``total``: the nearest float to what its summed limbs stand for; null if there were none.
+
+    First the limbs are carried into each other, then the two that hold the leading bits are put together.
     """
-    sums = (f.col(f"{name}_{limb}") for limb in LIMBS)
-    nearest = in_arrow(rounded, "double", *sums)
-    return frame.withColumn(f"{name}_total", f.when(f.col(f"{name}_n") > 0, nearest))
+    steps: list[dict[str, str]] = [{}, {}]
+    for x in names:
+        b = f"({x}_b + shiftright({x}_c, {_BITS}))"
+        a = f"({x}_a + shiftright({b}, {_BITS}))"
+        large = f"({a} < -{_FEW} OR {a} >= {_FEW})"
+        steps[0] |= {
+            f"{x}_high": f"CASE WHEN {large} THEN {a} ELSE shiftleft({a}, {_BITS}) + ({b} & {_LOW}) END",
+            f"{x}_low": f"CASE WHEN {large} THEN {b} & {_LOW} ELSE {x}_c & {_LOW} END",
+            f"{x}_more": f"{large} AND ({x}_c & {_LOW}) <> 0L",
+            f"{x}_place": f"CASE WHEN {large} THEN {_PLACES[1]} ELSE {_PLACES[2]} END",
+        }
+        size = f"cast(ceil(log2(abs(cast({x}_high AS double)) + 1D)) AS int)"
+        room = f"greatest(0, least({_BITS}, {_KEPT} - {size}))"
+        unread = f"({_BITS} - {room})"
+        follows = f"{x}_more OR ({x}_low & (shiftleft(1L, {unread}) - 1L)) <> 0L"
+        leading = f"shiftleft({x}_high, {room}) + shiftright({x}_low, {unread})"
+        kept = f"(({leading}) | CASE WHEN {follows} THEN 1L ELSE 0L END)"
+        nearest = f"cast({kept} AS double) * power(2D, cast({x}_place + {unread} AS double))"
+        steps[1][f"{x}_total"] = f"CASE WHEN {x}_n > 0L THEN {nearest} END"
+    for step in steps:
+        frame = frame.selectExpr("*", *(f"{text} AS {name}" for name, text in step.items()))
+    return frame
 
 
-def rounded(a: pa.Array, b: pa.Array, c: pa.Array, d: pa.Array) -> pa.Array:
-    """The floats nearest to sums of limbs.
-
-    >>> tie, above = [0, 2**16, 0, 2**27], [0, 2**16, 0, 2**27 + 1]  # 1 + 2^-53, and 2^-80 more
-    >>> [x.hex() for x in rounded(*(pa.array(pair) for pair in zip(tie, above))).to_pylist()]
-    ['0x1.0000000000000p+0', '0x1.0000000000001p+0']
-    """
-    limbs = [limb.fill_null(0).to_numpy(zero_copy_only=False).copy() for limb in (a, b, c, d)]
-    _carry(limbs)
-    sign = np.where(limbs[0] < 0, -1, 1)
-    limbs = [limb * sign for limb in limbs]
-    _carry(limbs)
-    lead = np.argmax(np.array(limbs) > 0, axis=0)  # the first limb that is not 0
-    ahead = np.array([*limbs, np.zeros_like(sign), np.zeros_like(sign), np.zeros_like(sign)])
-    first, second, third, fourth = (ahead[lead + n, np.arange(len(sign))] for n in range(4))
-    shift = np.maximum(_KEPT - np.frexp(first.astype(np.float64))[1], 1).astype(np.uint64)
-    after = (second.astype(np.uint64) << np.uint64(_BITS)) | third.astype(np.uint64)
-    kept = (first.astype(np.uint64) << shift) | (after >> (np.uint64(2 * _BITS) - shift))
-    more = ((after << shift) != 0) | (fourth != 0)  # one bit tells whether anything follows
-    size = (kept | more).astype(np.float64)
-    return pa.array(sign * np.ldexp(size, np.array(_PLACES)[lead] - shift.astype(np.int64)))
+# --- rests ------------------------------------------------------------------------------------------------------------
 
 
-def _carry(limbs: list[Ints]) -> None:
-    """The same totals with every limb but the first between 0 and 2^32."""
-    for n in (3, 2, 1):
-        limbs[n - 1] += limbs[n] >> _BITS
-        limbs[n] &= _LOW
+def summed(
+    found: DataFrame, rows: DataFrame, keys: Sequence[str], asked: Mapping[str, tuple[str, str]], results: list[Column]
+) -> DataFrame:
+    """The results per window, of limbs alone or of limbs and rests.
 
-
-def corrected(found: DataFrame, rows: DataFrame, keys: Sequence[str], asked: dict[str, tuple[str, str]]) -> DataFrame:
-    """The results with those of windows that have odd values computed by Python.
-
-    ``asked`` has for each column of the result the aggregate and the column of ``rows`` that it reads. ``found`` has
-    the numbers of odd values too; where they are all 0, Spark sees at run time that nothing is left to do.
+    ``found`` has the sums of limbs, ``rows`` the members of windows; ``asked`` has for each column of the result that
+    is a sum or mean of floats the aggregate and the column of ``rows`` that it reads. ``results`` read ``total``.
     """
     sources = list(dict.fromkeys(source for _, source in asked.values()))
-    odd = f.greatest(*(f.col(f"{source}_odd") for source in [*sources, sources[0]])) > 0
-    # it reads every column, so that both readers of the results share one shuffle instead of pruning it apart
-    whole = f.pmod(f.xxhash64(*found.columns), long(2)) < 2
-    named = [f.col(key).alias(f"odd_{key}") for key in keys]
-    windows = f.broadcast(found.filter(odd & whole).select(*named))
-    same = [f.col(key).eqNullSafe(f.col(f"odd_{key}")) for key in keys]
-    listed = (
-        rows.join(windows, same, "left_semi")
-        .groupBy(*named)
-        .agg(*(f.collect_list(source).alias(f"odd_{source}") for source in sources))
-    )
-    exact = listed.select(
-        *(f"odd_{key}" for key in keys),
-        *(in_arrow(of_lists(EXACT[fn]), "double", f.col(f"odd_{source}")).alias(f"odd_{column}")
-          for column, (fn, source) in asked.items()),
-    )  # fmt: skip
-    both = found.join(f.broadcast(exact), same, "left")
-    better = {column: f.coalesce(f.col(f"odd_{column}"), f.col(column)) for column in asked}
-    return both.withColumns(better)
+    rests = _rests(rows, keys, sources)
+    same = [f.col(key).eqNullSafe(f.col(f"rest_{key}")) for key in keys]
+    both = rests.join(found, same, "right")  # rests first: they are known first, and then there is nothing to join
+    plain = with_totals(both.filter("rests IS NULL"), sources).select(*keys, *results)
+    counted = both.filter("rests IS NOT NULL").withColumns({f"{source}_total": f.lit(0.0) for source in sources})
+    exact = {
+        f"{column}_exact": in_arrow(_with_rests(fn, source), "double", *_read(source))
+        for column, (fn, source) in asked.items()
+    }
+    better = counted.withColumns(exact).select(*keys, *results, *exact)
+    odd = better.withColumns({column: f.col(f"{column}_exact") for column in asked}).select(*plain.columns)
+    return plain.unionAll(odd)
+
+
+def _read(source: str) -> list[Column]:
+    return [*(f.col(f"{source}_{part}") for part in (*LIMBS, "n")), f.col("rests")]
+
+
+def _rests(rows: DataFrame, keys: Sequence[str], sources: Sequence[str]) -> DataFrame:
+    """Per window that has any, the rests of its values: one list, so that all who read it read the same."""
+    shown = rows.selectExpr(*(f"{key} AS rest_{key}" for key in keys), *(f"{rest_of(x)} AS {x}" for x in sources))
+    there = shown.filter(" OR ".join(f"{x} <> 0D" for x in sources))
+    return there.groupBy(*(f"rest_{key}" for key in keys)).agg(f.collect_list(f.struct(*sources)).alias("rests"))
+
+
+def _with_rests(fn: str, source: str) -> Callable[..., pa.Array]:
+    """The sum or mean of windows, from limbs, the number of values, and rests."""
+
+    def work(a: pa.Array, b: pa.Array, c: pa.Array, n: pa.Array, rests: pa.Array) -> pa.Array:
+        windows = zip(*(array.to_pylist() for array in (a, b, c, n, rests)), strict=True)
+        found = [exactly(fn, limbs, n, [row[source] or 0.0 for row in rest]) for *limbs, n, rest in windows]
+        return pa.array(found, pa.float64())
+
+    return work
+
+
+def exactly(fn: str, limbs: Sequence[Any], count: int, rests: Sequence[float]) -> float | None:
+    """The sum or mean of ``count`` values that have these sums of limbs, and these rests.
+
+    >>> exactly("sum", [0, 2**32, 0], 2, [2.0**-80]), exactly("avg", [0, 0, 0], 2, [1e308, 1e308])
+    (1.0, 1e+308)
+    """
+    if not count:
+        return None
+    halves = [half for limb in limbs for half in (limb >> 32 << 32, limb & 0xFFFFFFFF)]  # that floats can hold
+    parts = [half * 2.0**place for half, place in zip(halves, (p for p in _PLACES for _ in "hl"), strict=True)]
+    values = [*parts, *rests]
+    return total(values) if fn == "sum" else mean(values, count)

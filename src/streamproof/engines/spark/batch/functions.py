@@ -176,7 +176,7 @@ def _instant(args: Sequence[Value], result: Type) -> Column:
     def body(t: Column) -> Column:
         what = f.concat(t.cast("string"), f.lit(f" does not fit into {TIMESTAMP}"))
         fix = "use a time between the years 1 and 9999"
-        wrong = failure(what, name="overflow", at=f.lit(None).cast("string"), fix=fix, kind=TIMESTAMP)
+        wrong = failure(what, name="overflow", at=f.lit(""), fix=fix, kind=TIMESTAMP)
         return (
             f.when(t.isin(FOREVER, BEGINNING), None).when((t < first) | (t >= end), wrong)
             .otherwise(f.timestamp_micros(micros(t)))

@@ -42,6 +42,7 @@ class Relation:
     schema: Schema
     groups: tuple[str, ...] = ()
     points: bool = False  # every lifetime is known to be one tick
+    cheap: bool = False  # made of inputs row by row, so that it can be read once more
 
     @property
     def payload(self) -> list[str]:
@@ -58,7 +59,7 @@ class Relation:
 
     def on(self, frame: DataFrame) -> Relation:
         """The same columns in another DataFrame."""
-        return replace(self, frame=frame.select(*self.columns))
+        return replace(self, frame=frame.select(*self.columns), cheap=False)
 
     def timed(self, frame: DataFrame, le: Column, re: Column, *, points: bool = False) -> Relation:
         """The same payload with other lifetimes."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as f
 
@@ -10,6 +11,7 @@ from streamproof.engines.spark.batch import aggregates, driven, joins, linear, m
 from streamproof.engines.spark.batch.relation import Context, Relation
 from streamproof.events.schema import FLOAT64
 from streamproof.plan import nodes
+from streamproof.plan.calls import calls_modules
 from streamproof.plan.check import Typed
 from streamproof.plan.driving import Drift, During, Pairing, Transition
 from streamproof.plan.labels import label
@@ -17,6 +19,12 @@ from streamproof.plan.rules import Rules
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
+
+
+_ROW_BY_ROW: Final = (
+    nodes.Where, nodes.Select, nodes.Shift, nodes.Extend, nodes.AlterDuration, nodes.ToPoint, nodes.PointAtEnd,
+    nodes.AdvanceTime,
+)  # fmt: skip
 
 
 def build(context: Context, typed: Typed) -> Relation:
@@ -30,12 +38,13 @@ def build(context: Context, typed: Typed) -> Relation:
 
 def _node(context: Context, typed: Typed) -> Relation:
     if isinstance(typed.node, nodes.Source):
-        return Relation(context.sources[typed.node.name], typed.schema)
+        return Relation(context.sources[typed.node.name], typed.schema, cheap=True)
     if isinstance(typed.node, nodes.GroupApply):
         return _group_apply(context, typed, typed.node)
     inputs = [build(context, part) for part in typed.inputs]
     relation: Relation = BATCH[typed.node](context, typed, typed.node, *inputs)
-    return relation
+    cheap = isinstance(typed.node, _ROW_BY_ROW) and all(part.cheap for part in inputs)
+    return replace(relation, cheap=cheap and not calls_modules(typed.node))
 
 
 def _group_apply(context: Context, typed: Typed, node: nodes.GroupApply) -> Relation:
@@ -47,7 +56,7 @@ def _group_apply(context: Context, typed: Typed, node: nodes.GroupApply) -> Rela
     keys = [_as_key(source, names.index(key)).alias(name) for key, name in zip(node.key, added, strict=True)]
     groups = (*source.groups, *added)
     inner = source.frame.select("le", "re", *source.groups, *keys, *source.payload)
-    inside = Relation(inner, source.schema, groups, source.points)
+    inside = Relation(inner, source.schema, groups, source.points, source.cheap)
     for leaf in _group_inputs(applied_node):
         context.done[id(leaf)] = inside
     applied = build(context, applied_node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as f
@@ -27,7 +27,13 @@ from streamproof.plan.labels import label
 from streamproof.plan.nodes import Plan
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_FAULTS: Final = (
+    ("bad_input", "an event without a start or an end", f"an endless event ends at {FOREVER}"),
+    ("empty_lifetime", "an event without a lifetime", "give it an end after its start"),
+    ("overflow", "a lifetime lies outside ±2^62 ticks", "use a coarser unit"),
+)
 
 
 def run(spark: SparkSession, plan: Typed, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> Batch:
@@ -75,15 +81,15 @@ def _opened(spark: SparkSession, name: str, given: Any, declared: Schema | None)
 
 def lawful(source: Relation) -> Relation:
     """The same events; one without a lifetime, or with one outside of all time, is an error where it is read."""
-    le, re, at = f.col("le"), f.col("re"), event_text(source)
-    empty = failure(f.lit("an event without a lifetime"), at=at, fix="give it an end after its start",
-                    name="empty_lifetime")  # fmt: skip
-    outside = failure(f.lit("a lifetime lies outside ±2^62 ticks"), at=at, fix="use a coarser unit", name="overflow")
-    absent = failure(f.lit("an event without a start or an end"), at=at, fix=f"an endless event ends at {FOREVER}",
-                     name="bad_input")  # fmt: skip
-    beyond = (le < BEGINNING) | (re > FOREVER)
-    checked = f.when(le.isNull() | re.isNull(), absent).when(beyond, outside).when(re <= le, empty).otherwise(re)
-    return source.timed(source.frame, le, checked)
+    good = f.expr(f"le >= {BEGINNING}L AND re <= {FOREVER}L AND re > le")
+    return source.timed(source.frame, f.col("le"), f.when(good, f.col("re")).otherwise(_unlawful(source)))
+
+
+def _unlawful(source: Relation) -> Column:
+    """What is wrong with an event's lifetime: one error, whatever it is, because Spark compiles each."""
+    text = "CASE WHEN le IS NULL OR re IS NULL THEN '{}' WHEN re <= le THEN '{}' ELSE '{}' END"
+    names, whats, fixes = (f.expr(text.format(*texts)) for texts in zip(*_FAULTS, strict=True))
+    return failure(whats, at=event_text(source), fix=fixes, name=names)
 
 
 def relation(spark: SparkSession, plan: Typed, frames: Mapping[str, DataFrame], settings: Settings) -> Relation:

@@ -39,8 +39,8 @@ def members(context: Context, source: Relation, window: Window) -> DataFrame:
 def hopping(context: Context, source: Relation, window: Hopping, shown: str) -> DataFrame:
     """Every window ``[offset + k·hop, … + size)`` that an event overlaps, by arithmetic."""
     size, hop = ticks(window.size), ticks(window.hop)
-    if source.points and size == hop and context.settings.horizon is None:
-        return _tumbling_points(source, size, ticks(window.offset), shown)
+    if size == hop and in_panes(context, source, window):
+        return panes(source, window, shown)
     start, n = f.col("start"), f.col("n")
     last_end = start + (n - 1) * long(hop) + long(size)
     leaves = (n > 0) & f.when(start <= BEGINNING, True).otherwise(last_end >= FOREVER)
@@ -49,13 +49,32 @@ def hopping(context: Context, source: Relation, window: Hopping, shown: str) -> 
     return spread.select(wle.alias("wle"), (wle + long(size)).alias("wre"), *source.columns)
 
 
-def _tumbling_points(source: Relation, size: int, offset: int, shown: str) -> DataFrame:
-    """The one window of each point."""
-    le = f.col("le")
-    wle = le - f.pmod(f.pmod(le, long(size)) - long(offset % size) + long(size), long(size))
-    leaves = (wle <= BEGINNING) | (wle + long(size) >= FOREVER)
-    checked = f.when(le <= BEGINNING, _unbounded(source, shown)).when(leaves, leaves_time(source)).otherwise(wle)
-    return source.frame.select(checked.alias("wle"), *source.columns).withColumn("wre", f.col("wle") + long(size))
+def in_panes(context: Context, source: Relation, window: Hopping) -> bool:
+    """Whether each event lies in one *pane*, which is as long as the hop, and windows are made of whole panes."""
+    size, hop = ticks(window.size), ticks(window.hop)
+    few = size // hop <= context.settings.limits.windows_per_event
+    return source.points and size % hop == 0 and few and context.settings.horizon is None
+
+
+def panes(source: Relation, window: Hopping, shown: str) -> DataFrame:
+    """The one pane ``[wle, wre)`` of each point; the window that starts with it ends at wle + size."""
+    size, hop, offset = (ticks(span) for span in (window.size, window.hop, window.offset))
+    past = f"pmod(le, {hop}L)" if offset % hop == 0 else f"pmod(pmod(le, {hop}L) - {offset % hop - hop}L, {hop}L)"
+    first = BEGINNING + size - hop + 1  # before this a window begins before all time; from the last on, one ends after
+    first, last = first + (offset - first) % hop, FOREVER - size - 1
+    last -= (last - offset) % hop
+    inside = f.expr(f"le >= {first}L AND le < {last + hop}L")
+    outside = f.when(f.col("le") <= BEGINNING, _unbounded(source, shown)).otherwise(leaves_time(source))
+    start = f.when(inside, f.expr(f"le - {past}")).otherwise(outside)
+    named = source.frame.select(start.alias("wle"), *source.columns)
+    return named.withColumn("wre", f.col("wle") + long(hop))
+
+
+def windows_of_panes(frame: DataFrame, window: Hopping) -> DataFrame:
+    """Rows of panes, once for each window that the pane is in: ``wle`` is then the window's start."""
+    size, hop = ticks(window.size), ticks(window.hop)
+    starts = f"explode(sequence(wle - {size - hop}L, wle, {hop}L)) AS wle"
+    return frame.selectExpr(starts, *(name for name in frame.columns if name != "wle"))
 
 
 def chop(context: Context, typed: Typed, node: nodes.Chop, source: Relation) -> Relation:
