@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from bench_spark_stream import QUERIES, checkpoints, make_files, measured, ours
+from spark.micro import QUERIES, checkpoints, make_files, measured, ours
 
 from streamproof.engines.spark.session import session
 from streamproof.plan.nodes import sources

@@ -20,6 +20,8 @@ BEGINNING = 1_767_225_600_000  # the first tick: 2026-01-01, in ms
 # Spark's parts end with an event far in the future; its key and its value are negative, as no others are.
 FLUSH_KEY, FLUSH_VALUE = -1, -1.0
 FLUSH_AFTER = 86_400_000
+DELAY = 5_000  # how far a CTI trails behind the greatest start, in ms
+FOREVER = 2**62
 SPREAD = 100  # values are below about 1.6 times this
 KINDS = {"plain": 1, "other": 2, "retracted": 1}  # kind of file → seed
 
@@ -76,6 +78,8 @@ def write(folder: Path, shape: Shape, *, kinds: Iterable[str], forms: Iterable[s
             pyarrow.csv.write_csv(table, folder / f"{kind}.{form}", write_options=options)
         if "parts" in forms:
             _write_parts(folder / f"{kind}.parts", table, batch)
+        if "marked" in forms:
+            _write_marked(folder / f"{kind}.marked", table, batch)
 
 
 def _write_parts(folder: Path, table: pa.Table, batch: int) -> None:
@@ -87,6 +91,24 @@ def _write_parts(folder: Path, table: pa.Table, batch: int) -> None:
         far = BEGINNING + table.num_rows + FLUSH_AFTER
         flush = pa.table({"le": [far], "re": [far + 1], "k": [FLUSH_KEY], "v": [FLUSH_VALUE]})
         parts += [flush, flush]
+    _write_in_order(folder, parts)
+
+
+def _write_marked(folder: Path, table: pa.Table, batch: int) -> None:
+    """One file per batch, whose last row is a CTI: as far behind as a watermark of 5 s, and at the end all of time."""
+    folder.mkdir()
+    parts, latest = [], BEGINNING
+    for first in range(0, table.num_rows, batch):
+        part = table.slice(first, batch)
+        latest = max(latest, int(part["le"].to_numpy().max()))
+        cti = FOREVER if first + batch >= table.num_rows else latest - DELAY
+        kinds = np.append(np.zeros(part.num_rows, np.int8), np.int8(2))
+        mark = pa.table({"le": [cti], "re": [cti], "k": [FLUSH_KEY], "v": [FLUSH_VALUE]})
+        parts.append(pa.concat_tables([part, mark]).add_column(0, "kind", pa.array(kinds)))
+    _write_in_order(folder, parts)
+
+
+def _write_in_order(folder: Path, parts: list[pa.Table]) -> None:
     for place, part in enumerate(parts):
         path = folder / f"part-{place:05}.parquet"
         pq.write_table(part, path)

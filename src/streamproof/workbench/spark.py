@@ -22,7 +22,7 @@ from streamproof.engines.spark.batch.relation import Context, Relation
 from streamproof.engines.spark.batch.rules import build
 from streamproof.engines.spark.batch.running import told
 from streamproof.engines.spark.rows import frame_of, table_of
-from streamproof.engines.spark.session import active, meaning, session
+from streamproof.engines.spark.session import TINY, active, meaning, session
 from streamproof.engines.spark.sinks import FileSink, read_output
 from streamproof.engines.spark.stream.failures import error_from
 from streamproof.engines.spark.stream.query import hosted as stage_of
@@ -47,22 +47,6 @@ from streamproof.workbench.verdict import Failure
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FAST: Final = {
-    "spark.master": "local[2]",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.default.parallelism": "1",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.driver.memory": "1g",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.shuffle.compress": "false",
-    "spark.rdd.compress": "false",
-    "spark.memory.offHeap.enabled": "false",
-}
-"""For tiny plans, where starting work costs more than doing it."""
-
 MICRO_BATCHES: Final = 4
 WHOLE_EVERY: Final = 48  # one case in so many runs as a query of its own
 
@@ -70,7 +54,7 @@ WHOLE_EVERY: Final = 48  # one case in so many runs as a query of its own
 @contextmanager
 def spark_subject(name: str) -> Iterator[Subject]:
     """Spark in one of its modes; the session of the process, or a new one."""
-    running = active() or session(**FAST)
+    running = active() or session(**TINY)
     if name == "spark-batch":
         yield SparkBatchSubject(running)
     else:

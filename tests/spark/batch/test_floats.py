@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 
 from streamproof.engines.spark import SparkEngine
 from streamproof.engines.spark.batch.exact import total
-from streamproof.engines.spark.batch.floats import limb_sums, rest_of, with_totals
+from streamproof.engines.spark.batch.floats import Look, float_sums, rest_of, with_totals
 from streamproof.events.history import History
 from streamproof.events.schema import Schema
 from streamproof.language.notation import from_document
@@ -40,7 +40,7 @@ def test_limbs_add_up_to_the_nearest_float(spark_engine: SparkEngine) -> None:
     rows = [(number, x) for number, xs in enumerate(cases) for x in xs]
     frame = spark_engine.session.createDataFrame(rows, "number bigint, x double")
     sums = [
-        *(column.alias(name) for name, column in limb_sums("x").items()),
+        *(column.alias(name) for name, column in float_sums("x", Look()).items()),
         f.expr(f"max({rest_of('x')} <> 0) AS odd"),
     ]
     found = with_totals(frame.groupBy("number").agg(*sums), ["x"]).select("number", "x_total", "odd").collect()

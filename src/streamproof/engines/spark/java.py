@@ -22,6 +22,7 @@ from typing import Final
 from streamproof.errors import InfrastructureError
 
 OLDEST: Final = 17
+_WARNS: Final = 25
 _DROPPED: Final = ("--add-modules=jdk.incubator.vector", "--add-opens=java.base/sun.security.action=ALL-UNNAMED")
 _SECONDS: Final = 60
 
@@ -90,10 +91,21 @@ def wrapped(java: Path) -> Path:
         "  shift\n"
         f'  case "$argument" in {"|".join(_DROPPED)}) ;; *) set -- "$@" "$argument" ;; esac\n'
         "done\n"
-        f'exec {shlex.quote(str(java))} "$@"\n'
+        f'exec {shlex.quote(str(java))} {_starting_others(java)}"$@"\n'
     )
     script.chmod(0o755)
     return home
+
+
+def _starting_others(java: Path) -> str:
+    """How Java starts other programs: Spark starts one for every file of a checkpoint on a local disk (chmod).
+
+    The cheap way is known to Linux alone, and Java 25 warns of it.
+    """
+    asked = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603
+    version = re.search(r'version "(\d+)', asked.stderr + asked.stdout)
+    cheap = sys.platform == "linux" and version is not None and int(version[1]) < _WARNS
+    return "-Djdk.lang.Process.launchMechanism=VFORK " if cheap else ""
 
 
 def _no_java(tried: list[str]) -> InfrastructureError:

@@ -11,14 +11,14 @@ streamproof_events_total{query="quakes"} 50
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from streamproof.events.time import BEGINNING, FOREVER
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 OBSERVED: Final = "streamproof"
 _SUMS: Final = {
@@ -47,6 +47,8 @@ class Metrics:
         self._batches = 0
         self._cti, self._latest = BEGINNING, BEGINNING
         self._seconds: dict[str, float] = {}  # by Spark's names for the parts of a micro-batch
+        self._timed = -1  # the last micro-batch whose time is in there
+        self.follow: Callable[[], Iterable[Mapping[str, Any]]] = tuple  # what Spark knows of its last micro-batches
 
     def add_batch(self, counts: Mapping[str, Any], *, cti: int | None = None, latest: int | None = None) -> None:
         """Count a micro-batch."""
@@ -59,14 +61,19 @@ class Metrics:
             self._cti = max(self._cti, BEGINNING if cti is None else cti)
             self._latest = max(self._latest, BEGINNING if latest is None else latest)
 
-    def add_progress(self, durations: Mapping[str, Any]) -> None:
-        """Add the milliseconds that Spark spent on the parts of a micro-batch."""
+    def catch_up(self) -> None:
+        """Add the milliseconds that Spark spent on micro-batches since the last time; it remembers a hundred."""
+        known = list(self.follow())
         with self._lock:
-            for name, millis in durations.items():
-                self._seconds[name] = self._seconds.get(name, 0.0) + float(millis) / 1000
+            for progress in known:
+                if progress["batchId"] > self._timed:
+                    self._timed = progress["batchId"]
+                    for name, millis in progress["durationMs"].items():
+                        self._seconds[name] = self._seconds.get(name, 0.0) + float(millis) / 1000
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain data; times before anything came are null."""
+        self.catch_up()
         with self._lock:
             known = self._latest > BEGINNING and self._cti > BEGINNING
             return {
@@ -111,35 +118,3 @@ def observed(answers: DataFrame) -> DataFrame:
 
     sums = [F.sum(name).alias(name) for name in (*_SUMS, "live", "state")]
     return answers.observe(OBSERVED, *sums, F.min("cti").alias("cti"), F.max("latest").alias("latest"))
-
-
-def listen(spark: SparkSession, run: str, metrics: Metrics, *, counts: bool) -> Any:
-    """A listener that adds the progress of one query (by its run id) to the metrics; ``counts`` adds what is observed.
-
-    Gives the listener, to be removed when the query ends.
-    """
-    from pyspark.sql.streaming.listener import StreamingQueryListener  # noqa: PLC0415
-
-    class Listener(StreamingQueryListener):
-        def onQueryStarted(self, event: Any) -> None:  # noqa: N802  # Spark's names
-            pass
-
-        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-            pass
-
-        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-            pass
-
-        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-            progress = event.progress
-            if str(progress.runId) != run:
-                return
-            metrics.add_progress(progress.durationMs)
-            row = progress.observedMetrics.get(OBSERVED) if counts else None
-            if row is not None:
-                found = row.asDict()
-                metrics.add_batch(found, cti=found["cti"], latest=found["latest"])
-
-    listener = Listener()
-    spark.streams.addListener(listener)
-    return listener

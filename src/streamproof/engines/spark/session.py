@@ -44,6 +44,21 @@ MEANING: Final = {
 """Settings that decide what expressions mean: overflow is an error, days are UTC days, decimals keep their digits, and
 a name is a column of the input, never one that the same projection makes."""
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+TINY: Final[dict[str, str]] = {
+    "spark.master": "local[2]",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "1",
+    JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.memory": "1g",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.shuffle.compress": "false",
+    "spark.rdd.compress": "false",
+    "spark.memory.offHeap.enabled": "false",
+}
+"""For tiny plans, where starting work costs more than doing it: interpreted plans, the first compiler of Java alone."""
 _ADVICE: Final = "stop the running session first (session.stop()), or leave the setting out"
 _NOISY: Final = (
     "org.apache.spark.executor.Executor",

@@ -17,7 +17,7 @@ from streamproof.engines.spark.batch.arrow import in_arrow
 from streamproof.engines.spark.batch.exact import EXACT, of_lists
 from streamproof.engines.spark.batch.expressions import any_may_fail, convert
 from streamproof.engines.spark.batch.failing import leaves_time
-from streamproof.engines.spark.batch.floats import has_rests, limb_sums, merged_sums, summed, with_totals
+from streamproof.engines.spark.batch.floats import Look, float_sums, look_at, summed, with_totals
 from streamproof.engines.spark.batch.hoisting import values
 from streamproof.engines.spark.batch.literals import bound
 from streamproof.engines.spark.batch.relation import Context, Relation, Value, long
@@ -109,7 +109,7 @@ def _swept_result(agg: Aggregate, value: Value, name: str) -> Column:
 def _over_members(context: Context, typed: Typed, node: nodes.Aggregation, source: Relation) -> Relation:
     """Aggregates of the rows of each window."""
     rows, kinds = _read(context, node, source, members(context, source, node.window))
-    found = _Aggregates(typed, node, source, kinds, restless=_is_restless(context, node, source))
+    found = _Aggregates(typed, node, source, kinds, _looks(context, node, source))
     window = _hopping(node.window)
     if window is not None and window.size != window.hop and found.is_mergeable and in_panes(context, source, window):
         inside, _ = _read(context, node, source, panes(source, window, window_label(node.window)))
@@ -132,14 +132,14 @@ def _read(
     return ready.select("wle", "wre", *source.columns, *named), [value.type for value in args]
 
 
-def _is_restless(context: Context, node: nodes.Aggregation, source: Relation) -> bool:
-    """Whether all floats to add up are limbs and nothing else: counted now, where reading the input twice is cheap."""
-    exprs = [agg.arg for _, agg in node.aggs if agg.arg is not None and agg.fn in ("sum", "avg")]
-    if not source.cheap or any_may_fail(exprs, source.env()):
-        return False
-    frame, args = values(source.frame, source.env(), exprs, context.settings.registry)
-    floats = [value.column for value in args if value.type == FLOAT64]
-    return not (floats and has_rests(frame, floats))
+def _looks(context: Context, node: nodes.Aggregation, source: Relation) -> dict[str, Look]:
+    """What the floats to add up are like, by the names of their columns: where reading the input twice is cheap."""
+    exprs = {f"x{n}": agg.arg for n, (_, agg) in enumerate(node.aggs) if agg.arg and agg.fn in ("sum", "avg")}
+    if not source.cheap or any_may_fail(exprs.values(), source.env()):
+        return {}
+    frame, args = values(source.frame, source.env(), list(exprs.values()), context.settings.registry)
+    floats = {x: value.column for x, value in zip(exprs, args, strict=True) if value.type == FLOAT64}
+    return look_at(frame, floats) if floats else {}
 
 
 def _hopping(window: WindowSpec) -> Hopping | None:
@@ -157,9 +157,9 @@ class _Aggregates:
     """The aggregates of a node: what they read, collect, and give."""
 
     def __init__(
-        self, typed: Typed, node: nodes.Aggregation, source: Relation, kinds: list[Type], *, restless: bool
+        self, typed: Typed, node: nodes.Aggregation, source: Relation, kinds: list[Type], looks: dict[str, Look]
     ) -> None:
-        self.schema, self.restless = typed.schema, restless
+        self.schema, self.looks = typed.schema, looks
         self.keys = [*source.groups, "wle", *([] if isinstance(node.window, Tumbling | Hopping) else ["wre"])]
         self.floats = {
             f"c{n}": (agg.fn, f"x{n}")
@@ -167,7 +167,7 @@ class _Aggregates:
             if agg.fn in ("sum", "avg") and kind == FLOAT64
         }
         self.parts = [
-            _float_sum(agg.fn, f"x{n}", restless=restless)
+            _float_sum(agg.fn, f"x{n}", looks.get(f"x{n}", Look()))
             if f"c{n}" in self.floats
             else part(agg, _ready(agg, Value(f.col(f"x{n}"), kind, atom=True)), f"a{n}", source)
             for n, ((_, agg), kind) in enumerate(zip(node.aggs, kinds, strict=True))
@@ -191,19 +191,21 @@ class _Aggregates:
             each.result.cast(spark_type(kind)).alias(f"c{n}")
             for n, (each, (_, kind)) in enumerate(zip(self.parts, self.schema, strict=True))
         ]
-        if self.floats and self.restless:
-            sources = [source for _, source in self.floats.values()]
-            return with_totals(aggregated, sources).select(*self.keys, *results)
-        if self.floats:
-            return summed(aggregated, rows, self.keys, self.floats, results)
+        sources = {source for _, source in self.floats.values()}
+        limbed = [x for x in sources if self.looks.get(x, Look()).grid is None]
+        if not all(x in self.looks and not self.looks[x].rests for x in limbed):
+            asked = {column: found for column, found in self.floats.items() if found[1] in limbed}
+            return summed(aggregated, rows, self.keys, asked, results)
+        if limbed:
+            aggregated = with_totals(aggregated, limbed)
         return aggregated.select(*self.keys, *results)
 
 
-def _float_sum(fn: str, x: str, *, restless: bool) -> Part:
-    """From the limbs of the values; see `floats`."""
-    total = f.col(f"{x}_total")
+def _float_sum(fn: str, x: str, look: Look) -> Part:
+    """Exactly; see `floats`."""
+    total, sums = f.col(f"{x}_total"), float_sums(x, look)
     mean = f.try_divide(total, f.col(f"{x}_n").cast("double"))
-    return Part(limb_sums(x, restless=restless), total if fn == "sum" else mean, merged_sums(x))
+    return Part(sums, total if fn == "sum" else mean, {name: f.sum(name) for name in sums})
 
 
 def _ready(agg: Aggregate, value: Value) -> Value:

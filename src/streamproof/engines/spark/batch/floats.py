@@ -1,15 +1,18 @@
-"""Exact sums of floats in whole numbers: in any order, and rounded once.
+"""Exact sums of floats: in any order, and rounded once.
 
-A float below 2^40 in size is three limbs of 36 bits, at fixed places from 2^40 down to 2^-68, and a *rest*, which is 0
-for all that are larger than 2^-16 too. Limbs add up as bigints; of each total, the leading 60 bits, and one more for
-whether anything follows, become the nearest float. All of that is Spark's own arithmetic. A value with a rest (tiny,
-huge, NaN or infinite) is rare: the rests of a window are collected, and added to its limbs in Python. Where there are
-none, Spark sees at run time that nothing is left to do.
+Where the floats of an input are multiples of one power of two, and so few that all they can add up to are floats too,
+Spark's own sum is exact. Else a float below 2^40 in size is three limbs of 36 bits, at fixed places from 2^40 down to
+2^-68, and a *rest*, which is 0 for all that are larger than 2^-16 too. Limbs add up as bigints; of each total, the
+leading 60 bits, and one more for whether anything follows, become the nearest float: all in Spark's own arithmetic. A
+value with a rest (tiny, huge, NaN or infinite) is rare: the rests of a window are collected, and added to its limbs in
+Python. Where there are none, Spark sees at run time that nothing is left to do.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -28,6 +31,7 @@ _LOW: Final = f"{2**_BITS - 1}L"
 _LARGEST: Final = 2.0**40
 _FEW: Final = f"{2**26}L"  # a limb below this leaves room for the next one beside it
 _CHANGED: Final = "the floats in the input have changed since the plan was built; build it again"
+_GRIDS: Final = (0, 10, 20)
 _KEPT: Final = 60  # bits of the total that are looked at before it is rounded
 
 
@@ -35,28 +39,60 @@ def _float(value: float) -> str:
     return f"{value!r}D"
 
 
-def limb_sums(name: str, *, restless: bool = False) -> dict[str, Column]:
-    """What to aggregate of a column: its limbs, and how many values there are. ``restless``: no value has a rest."""
-    x = name if restless else f"(CASE WHEN abs({name}) < {_float(_LARGEST)} THEN {name} ELSE 0D END)"
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What is known of the floats of a column before they are added up. Nothing is: they may have rests."""
+
+    rests: bool = True
+    grid: int | None = None  # all are multiples of 2^-grid, and their sums are exact
+    largest: float = math.inf
+
+
+def look_at(frame: DataFrame, columns: Mapping[str, Column]) -> dict[str, Look]:
+    """What the values of these columns are like: they are read now."""
+    shown = frame.select(*(column.alias(name) for name, column in columns.items()))
+    asked = ["count(*) AS rows"]
+    for x in columns:
+        grids = [f"coalesce(max({_off_grid(x, grid)}), false)" for grid in _GRIDS]
+        asked.append(f"coalesce(max({rest_of(x)} <> 0D), false) AS {x}_rests")
+        asked.append(f"coalesce(max(abs({x})), 0D) AS {x}_largest")
+        asked.append(f"array({', '.join(grids)}) AS {x}_off")
+    found = shown.selectExpr(*asked).first()
+    assert found is not None, "an aggregate of everything is one row"
+    return {
+        x: _look(found["rows"], found[f"{x}_largest"], found[f"{x}_off"], rests=found[f"{x}_rests"]) for x in columns
+    }
+
+
+def _look(rows: int, largest: float, off: Sequence[bool], *, rests: bool) -> Look:
+    exact = [
+        grid for grid, is_off in zip(_GRIDS, off, strict=True) if not is_off and rows * largest * 2.0**grid < 2.0**52
+    ]
+    return Look(rests=rests, grid=exact[0] if exact and not rests else None, largest=largest)
+
+
+def _off_grid(x: str, grid: int) -> str:
+    scaled = f"{x} * {_float(2.0**grid)}"
+    return f"{scaled} <> rint({scaled})"
+
+
+def float_sums(name: str, look: Look) -> dict[str, Column]:
+    """What to aggregate of a column: its total, or the limbs of it; and how many values there are."""
+    count = {f"{name}_n": f.count(name)}
+    if look.grid is not None:
+        good = f"abs({name}) <= {_float(look.largest)} AND NOT ({_off_grid(name, look.grid)})"
+        return {f"{name}_total": f.expr(f"sum({_guarded(name, good, name)})"), **count}
+    x = f"(CASE WHEN abs({name}) < {_float(_LARGEST)} THEN {name} ELSE 0D END)" if look.rests else name
     a, b, c = (f"rint({x} * {_float(2.0**-place)})" for place in _PLACES)  # as counted from the last bit of a limb
     step = _float(2.0**_BITS)
-    if restless:
-        c = f"(CASE WHEN {rest_of(name)} = 0D THEN {c} WHEN {name} IS NOT NULL THEN raise_error('{_CHANGED}') END)"
+    c = c if look.rests else _guarded(name, f"{rest_of(name)} = 0D", c)
     limbs = {"a": a, "b": f"{b} - {a} * {step}", "c": f"{c} - {b} * {step}"}  # what is left has no more bits
-    sums = {f"{name}_{limb}": f.expr(f"sum(cast({text} AS bigint))") for limb, text in limbs.items()}
-    return {**sums, f"{name}_n": f.count(name)}
+    return {f"{name}_{limb}": f.expr(f"sum(cast({text} AS bigint))") for limb, text in limbs.items()} | count
 
 
-def has_rests(frame: DataFrame, columns: Sequence[Column]) -> bool:
-    """Whether any value of these columns has a rest: they are read now."""
-    shown = frame.select(*(column.alias(f"x{n}") for n, column in enumerate(columns)))
-    found = " OR ".join(f"{rest_of(name)} <> 0D" for name in shown.columns)
-    return bool(shown.selectExpr(f"coalesce(max({found}), false) AS found").first()[0])  # type: ignore[index]
-
-
-def merged_sums(name: str) -> dict[str, Column]:
-    """What to aggregate of what was aggregated before."""
-    return {column: f.sum(column) for column in (*(f"{name}_{limb}" for limb in LIMBS), f"{name}_n")}
+def _guarded(name: str, good: str, value: str) -> str:
+    """A value, where what was known of the column still holds."""
+    return f"(CASE WHEN {good} THEN {value} WHEN {name} IS NOT NULL THEN raise_error('{_CHANGED}') END)"
 
 
 def rest_of(name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from streamproof.engines.spark.metrics import Metrics, listen
+from streamproof.engines.spark.metrics import Metrics
 from streamproof.engines.spark.session import settings
 from streamproof.engines.spark.sinks import Output, OutputBatch, Receiver, Sink
 from streamproof.engines.spark.stream.failures import error_from
@@ -16,24 +16,25 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+_OFTEN: Final = 50  # micro-batches; Spark remembers how long a hundred took
 Watcher = Callable[[OutputBatch, Metrics], None]
 
 
 class Running:
     """A handle on a running query. As a context manager it stops the query at the end."""
 
-    def __init__(self, spark: SparkSession, query: StreamingQuery, metrics: Metrics, listener: Any) -> None:
-        self._spark, self.query, self.metrics, self._listener = spark, query, metrics, listener
+    def __init__(self, query: StreamingQuery, metrics: Metrics) -> None:
+        self.query, self.metrics = query, metrics
+        metrics.follow = lambda: query.recentProgress
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the query ends, at most so long; whether it ended. An error of it is raised here."""
         try:
             ended = self.query.awaitTermination() if seconds is None else self.query.awaitTermination(seconds)  # type: ignore[arg-type]
         except Exception as error:
-            self._forget()
             raise error_from(str(error)) from None
         if ended is not False:
-            self._forget()
+            self._rest()
         return ended is not False
 
     def process_all(self) -> None:
@@ -41,22 +42,21 @@ class Running:
         try:
             self.query.processAllAvailable()
         except Exception as error:
-            self._forget()
             raise error_from(str(error)) from None
 
     def stop(self) -> None:
         """Stop after the running micro-batch; what it did not finish comes again at the next start."""
         self.query.stop()
-        self._forget()
+        self._rest()
 
     @property
     def active(self) -> bool:
         return bool(self.query.isActive)
 
-    def _forget(self) -> None:
-        if self._listener is not None:
-            self._spark.streams.removeListener(self._listener)
-            self._listener = None
+    def _rest(self) -> None:
+        """Nothing more will come; what Spark knows it may forget with its session."""
+        self.metrics.catch_up()
+        self.metrics.follow = tuple
 
     def __enter__(self) -> Running:
         return self
@@ -107,6 +107,8 @@ def start(
     def take(frame: DataFrame, number: int) -> None:
         batch = receiver.take(number, frame.toArrow())
         counted.add_batch(batch.counts, cti=batch.cti, latest=batch.counts["latest"])
+        if number % _OFTEN == 0:
+            counted.catch_up()
         if watcher is not None:
             watcher(batch, counted)
 
@@ -116,4 +118,4 @@ def start(
         writer = writer.queryName(name)
     with state_store(spark, partitions=partitions):
         query = writer.start()
-    return Running(spark, query, counted, listen(spark, str(query.runId), counted, counts=False))
+    return Running(query, counted)

@@ -1,18 +1,8 @@
-"""Stream mode beside hand-written Structured Streaming: the same files, the same micro-batches, one Spark session.
-
-python benchmarks/bench_spark_stream.py [--events 1000000] [--batches 10] [--query Q2 --query Q4] [--floor]
-
-Figures are CPU seconds of the whole process tree (Python, Java and the Python workers), start of the query included.
-The last run, when Java is warm, is the one to look at. The ratio is the hand-written query's time divided by ours, so
-above 1 we are faster. Both write nowhere: the output is counted. Ours also gives corrections, which the others do not.
-"""
+"""Micro-batches: what one costs however small it is, and how cost grows with its size."""
 
 from __future__ import annotations
 
-import argparse
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # what everybody calls it
 
 import streamproof as sp
-from streamproof.engines.spark.session import session
+from spark.cpu import tree_cpu
 from streamproof.engines.spark.sinks import CallSink, OutputBatch
 from streamproof.plan.nodes import sources
 
@@ -81,55 +71,6 @@ def ours(spark: SparkSession, stream: sp.Stream, folders: dict[str, Path], check
     return rows[0]
 
 
-def native(spark: SparkSession, name: str, folders: dict[str, Path]) -> DataFrame:
-    """The same query as a Spark user writes it."""
-    events = table(spark, folders["S"]).where("kind = 0").withWatermark("at", "5 seconds")
-    match name:
-        case "Q2":
-            return events.groupBy(F.window("at", "1 second"), "k").agg(F.count("*"), F.sum("v"))
-        case "Q3":
-            return events.groupBy(F.window("at", "10 seconds", "1 second"), "k").agg(F.avg("v"))
-        case "Q4":
-            left = events.select("k", "le", "re", "at", F.col("v").alias("x"))
-            right = table(spark, folders["R"]).where("kind = 0").selectExpr("k rk", "le rle", "re rre", "at rat", "v y")
-            right = right.withWatermark("rat", "5 seconds")
-            near = (
-                "k = rk AND le < rre AND rle < re"
-                " AND at >= rat - INTERVAL 20 milliseconds AND at <= rat + INTERVAL 20 milliseconds"
-            )
-            return left.join(right, F.expr(near))
-        case _:
-            best = F.slice(F.sort_array(F.collect_list(F.struct("v", "k")), asc=False), 1, 3)
-            return events.groupBy(F.window("at", "1 second")).agg(best.alias("best"))
-
-
-def run_native(spark: SparkSession, name: str, folders: dict[str, Path], checkpoint: Path) -> int:
-    writer = native(spark, name, folders).writeStream.outputMode("append").format("noop").trigger(availableNow=True)
-    query = writer.option("checkpointLocation", str(checkpoint)).start()
-    query.awaitTermination()
-    return sum(progress["sink"]["numOutputRows"] for progress in query.recentProgress)
-
-
-def tree_cpu() -> float:
-    """CPU seconds of this process and all its descendants, ended ones included."""
-    children: dict[int, list[int]] = {}
-    times: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            children.setdefault(int(fields[1]), []).append(int(entry.name))
-            times[int(entry.name)] = sum(int(field) for field in fields[11:15])
-    waiting, total = [os.getpid()], 0
-    while waiting:
-        process = waiting.pop()
-        total += times.get(process, 0)
-        waiting += children.get(process, [])
-    return total / os.sysconf("SC_CLK_TCK")
-
-
 def measured(work: Callable[[], int]) -> tuple[float, float, int]:
     cpu, clock = tree_cpu(), time.perf_counter()
     rows = work()
@@ -181,45 +122,3 @@ def floor(spark: SparkSession, folder: Path, runs: int) -> None:
                 for part in ("triggerExecution", "addBatch")
             )
             print(f"{name:12} median {whole} ms per micro-batch, {adding} in addBatch", flush=True)
-
-
-def compare(spark: SparkSession, name: str, folders: dict[str, Path], places: Iterator[Path], run: int) -> None:
-    title, stream = QUERIES[name]
-    mine = measured(lambda: ours(spark, stream, folders, next(places)))
-    theirs = measured(lambda: run_native(spark, name, folders, next(places)))
-    print(
-        f"{name} {title}, run {run}: ours {mine[0]:.1f} CPU-s ({mine[1]:.0f} s, {mine[2]} rows), hand-written "
-        f"{theirs[0]:.1f} ({theirs[1]:.0f} s, {theirs[2]} rows), ratio {theirs[0] / mine[0]:.2f}",
-        flush=True,
-    )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--events", type=int, default=1_000_000)
-    parser.add_argument("--batches", type=int, default=10)
-    parser.add_argument("--query", action="append", choices=list(QUERIES))
-    parser.add_argument("--floor", action="store_true")
-    parser.add_argument("--runs", type=int, default=2)
-    chosen = parser.parse_args()
-    memory = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="bench-", dir=memory if memory.is_dir() else None))
-    spark = session(**{"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"})
-    try:
-        if chosen.floor:
-            spark.conf.set("spark.sql.shuffle.partitions", "1")
-            floor(spark, folder, chosen.runs)
-            return
-        for seed, name in enumerate(("S", "R")):
-            make_files(folder / name, chosen.events, chosen.batches, seed)
-        folders = {"S": folder / "S", "R": folder / "R"}
-        places = checkpoints(folder / "runs")
-        for name in chosen.query or QUERIES:
-            for run in range(chosen.runs):
-                compare(spark, name, folders, places, run + 1)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,1 @@
+"""The engine on Spark beside Spark itself."""

@@ -1,0 +1,122 @@
+"""Batch mode beside hand-written Spark: the same files, one Spark session, results that are compared first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine import data
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # what everybody calls it
+
+import streamproof as sp
+from spark.cpu import tree_cpu
+
+S, R = sp.source("S"), sp.source("R")
+POINTS = S.to_point()
+OURS = {
+    "Q1": S.where("v > 60").select(k="k", x="v * 2 + 1"),
+    "Q2": POINTS.group_by("k").tumbling(1000).aggregate(n=sp.count(), s=sp.sum("v")),
+    "Q3": POINTS.group_by("k").hopping(10_000, 1000).aggregate(a=sp.avg("v")),
+    "Q4": S.join(R, "l.k = r.k", select={"k": "l.k", "x": "l.v", "y": "r.v"}),
+    "Q4n": S.join(R, "true", select={"x": "l.v", "y": "r.v"}),
+    "Q5g": S.snapshot().aggregate(n=sp.count()),
+    "Q5k": S.group_by("k").snapshot().aggregate(n=sp.count()),
+    "Q6": POINTS.tumbling(1000).top(3, by=sp.desc("v")),
+}
+
+
+def q1(s: DataFrame, r: DataFrame) -> DataFrame:
+    return s.where("v > 60").select("le", "re", "k", F.expr("v * 2 + 1").alias("x"))
+
+
+def q2(s: DataFrame, r: DataFrame) -> DataFrame:
+    start = (F.col("le") - F.pmod("le", F.lit(1000))).alias("le")
+    return s.groupBy(start, "k").agg(F.count("*").alias("n"), F.sum("v").alias("s"))
+
+
+def q3(s: DataFrame, r: DataFrame) -> DataFrame:
+    last = F.col("le") - F.pmod("le", F.lit(1000))
+    starts = F.explode(F.sequence(last - 9000, last, F.lit(1000))).alias("le")
+    return s.select(starts, "k", "v").groupBy("le", "k").agg(F.avg("v").alias("a"))
+
+
+def q4(s: DataFrame, r: DataFrame) -> DataFrame:
+    """With the equality of keys alone, as most would write it."""
+    left, right = s.toDF("lle", "lre", "lk", "lv"), r.toDF("rle", "rre", "rk", "rv")
+    pairs = left.join(right, F.expr("lk = rk AND lle < rre AND rle < lre"))
+    return pairs.selectExpr("greatest(lle, rle) le", "least(lre, rre) re", "lk k", "lv x", "rv y")
+
+
+def q4_naive(s: DataFrame, r: DataFrame) -> DataFrame:
+    left, right = s.toDF("lle", "lre", "lk", "lv"), r.toDF("rle", "rre", "rk", "rv")
+    pairs = left.join(right, F.expr("lle < rre AND rle < lre"))
+    return pairs.selectExpr("greatest(lle, rle) le", "least(lre, rre) re", "lv x", "rv y")
+
+
+def q6(s: DataFrame, r: DataFrame) -> DataFrame:
+    start = (F.col("le") - F.pmod("le", F.lit(1000))).alias("le")
+    from pyspark.sql import Window  # noqa: PLC0415
+
+    rank = F.rank().over(Window.partitionBy("le").orderBy(F.desc("v")))
+    return s.select(start, "k", "v").withColumn("rank", rank).where("rank <= 3").drop("rank")
+
+
+THEIRS = {"Q1": q1, "Q2": q2, "Q3": q3, "Q4": q4, "Q4n": q4_naive, "Q6": q6}
+
+
+def cost(work: Callable[[], DataFrame], rounds: int) -> float:
+    """The least CPU seconds of some rounds; the rows go nowhere."""
+    spent = []
+    for _ in range(rounds + 1):
+        before = tree_cpu()
+        work().write.format("noop").mode("overwrite").save()
+        spent.append(tree_cpu() - before)
+    return min(spent[1:])
+
+
+def frames(spark: SparkSession, name: str, events: int, folder: Path) -> dict[str, DataFrame]:
+    """The inputs of a query, over files that are made when they are needed."""
+    place = folder / str(events)
+    if not place.exists():
+        data.write(place, data.Shape(events), kinds=["plain", "other"], forms=[], batch=events)
+    kinds = {"S": "plain", "R": "other"} if name.startswith("Q4") else {"S": "plain"}
+    return {source: spark.read.parquet(str(place / f"{kind}.parquet")) for source, kind in kinds.items()}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """CPU seconds of ours, and of the hand-written query where there is one."""
+
+    query: str
+    events: int
+    ours: float
+    theirs: float | None
+
+    def __str__(self) -> str:
+        line = f"{self.query:4} {self.events:>10,} events: ours {self.ours:6.2f} CPU-s"
+        if self.theirs is None:
+            return line
+        return f"{line}, hand-written {self.theirs:6.2f}, ratio {self.ours / self.theirs:.2f}"
+
+
+def compare(spark: SparkSession, name: str, events: int, rounds: int, folder: Path) -> Measured:
+    """One query, ours and by hand, on so many events; their results must agree."""
+    given = frames(spark, name, events, folder)
+    job = OURS[name].on("spark", session=spark)
+    ours = cost(lambda: job.batch(given), rounds)
+    if name not in THEIRS:
+        return Measured(name, events, ours, None)
+    inputs = given["S"], given.get("R", given["S"])
+    theirs = cost(lambda: THEIRS[name](*inputs), rounds)
+    agree(job.batch(given), THEIRS[name](*inputs))
+    return Measured(name, events, ours, theirs)
+
+
+def agree(ours: DataFrame, theirs: DataFrame) -> None:
+    """Both have the same bag of rows, on the columns that both have."""
+    columns = [name for name in theirs.columns if name in ours.columns]
+    left, right = (frame.select(*columns).agg(F.count("*"), F.sum(F.xxhash64(*columns).cast("decimal(38,0)"))).first()
+                   for frame in (ours, theirs))  # fmt: skip
+    assert left == right, f"different results: {left} and {right}"
