@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import streamproof as sp
-from streamproof.engines.spark.stream.keys import split_by
+from streamproof.engines.spark.stream.keys import split_by, together_because
 from streamproof.plan.check import check
 
 S = sp.source("S")
@@ -45,3 +45,18 @@ PAIRS = S.join(R, "l.k = r.k and l.v = r.v", select={"key": "l.k", "x": "r.v", "
 def test_splitting(stream: sp.Stream, split: dict[str, tuple[str, ...]] | None) -> None:
     found = split_by(check(stream.plan, SCHEMAS))
     assert found == split
+
+
+@pytest.mark.parametrize(
+    ("stream", "why"),
+    [
+        (S.group_by("k").tumbling(5).aggregate(**COUNT), None),
+        (S.group_by("k").tumbling(5).aggregate(**COUNT).tumbling(9).aggregate(m=sp.max("n")),
+         "agg(tumbling(size=9), m=max(n)) lets rows meet that no column of the sources keeps together"),
+        (PAIRS.group_by("u").snapshot().aggregate(**COUNT),
+         "group_apply(u) lets rows meet that no column of the sources keeps together"),
+        (S.session(5), "session(timeout=5) lets rows meet that no column of the sources keeps together"),
+    ],
+)  # fmt: skip
+def test_why_rows_stay_together(stream: sp.Stream, why: str | None) -> None:
+    assert together_because(check(stream.plan, SCHEMAS)) == why

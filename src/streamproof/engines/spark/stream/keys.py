@@ -24,6 +24,7 @@ from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.driving import Drift, During, Pairing, Transition
 from streamproof.plan.expr import Call, Col, Expr, conjuncts
+from streamproof.plan.labels import label
 
 Placing: TypeAlias = "dict[str, str]"
 """Per source, the column whose value decides where a row is."""
@@ -47,6 +48,24 @@ def split_by(typed: Typed) -> dict[str, tuple[str, ...]] | None:
     return {name: free[name] if name in free else bound[name] for name in analysis.schemas}
 
 
+def together_because(typed: Typed) -> str | None:
+    """Why all rows of a plan must stay together, in a sentence; None if they need not.
+
+    >>> from streamproof.plan.check import check
+    >>> from streamproof.plan.parse import parse
+    >>> plan = nodes.AntiJoin(nodes.Source("S"), nodes.Source("R"), parse("l.v > r.v"))
+    >>> print(together_because(check(plan, dict.fromkeys("SR", Schema.of({"v": "int64"})))))
+    lasj(on=l.v > r.v) lets rows meet that no column of the sources keeps together
+    """
+    if split_by(typed) is not None:
+        return None
+    analysis = _Analysis()
+    analysis.trace(typed)
+    if analysis.narrowest is None:
+        return "the columns by which rows meet are of different types"
+    return f"{analysis.narrowest} lets rows meet that no column of the sources keeps together"
+
+
 def _known(schema: Schema) -> tuple[str, ...]:
     """Every column that holds values."""
     return tuple(name for name, kind in schema if kind != NULL)
@@ -58,12 +77,15 @@ class _Analysis:
     def __init__(self) -> None:
         self.ways: list[Placing] = [{}]  # those that suit every operator so far
         self.schemas: dict[str, Schema] = {}
+        self.narrowest: str | None = None  # the operator that left no way
         self._known: dict[int, Traces] = {}
 
     def trace(self, typed: Typed) -> Traces:
         """The traces of a stream's columns; operators on the way narrow the ways down."""
         if id(typed) not in self._known:
             self._known[id(typed)] = self._trace(typed)
+            if not self.ways and self.narrowest is None:
+                self.narrowest = label(typed.node)
         return self._known[id(typed)]
 
     def _trace(self, typed: Typed) -> Traces:

@@ -18,7 +18,7 @@ from streamproof.engines.spark.sources import Layout, SparkSource, layouts_of, q
 from streamproof.engines.spark.stream import checkpoint as checkpoints
 from streamproof.engines.spark.stream.arrivals import advanced_sources
 from streamproof.engines.spark.stream.doors import Door, packing
-from streamproof.engines.spark.stream.keys import bucket_count, split_by
+from streamproof.engines.spark.stream.keys import bucket_count, split_by, together_because
 from streamproof.engines.spark.stream.running import STATE_STORE, Running, Watcher, start
 from streamproof.engines.spark.stream.ship import Shipment, Stage
 from streamproof.engines.spark.stream.wire import ANSWER_DDL, PACKED_DDL, Emit, answer_schema, from_blobs
@@ -67,6 +67,11 @@ class StreamQuery:
         self._sources = sources
         self.doors = tuple(self._door(n, source) for n, source in enumerate(sources.values()))
         self._settings = settings
+
+    @property
+    def one_bucket_because(self) -> str | None:
+        """Why there is one bucket, whatever number was asked for: the operator that needs all rows. None if not so."""
+        return together_because(self.typed)
 
     def _wanted(self) -> int:
         if self.options.buckets is not None:
