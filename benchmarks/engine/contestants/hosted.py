@@ -15,6 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 import streamproof as sp
 from engine.contestants.local import FILES, STREAMS
 from engine.protocol import Answer, Run, Task, serve
+from streamproof.engines.spark.session import STREAMING
+from streamproof.engines.spark.session import session as start
 from streamproof.engines.spark.sinks import CallSink, OutputBatch
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
@@ -26,9 +28,8 @@ QUERIES = ("Q1", "Q2", "Q3", "Q4", "Q5g", "Q5k", "Q6")
 
 @cache
 def session() -> SparkSession:
-    from streamproof.engines.spark.session import session as start  # noqa: PLC0415 - one name for both
-
-    return start(**{"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "4g"})
+    settings = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", "spark.driver.memory": "4g"}
+    return start(**STREAMING, **settings)
 
 
 def events(task: Task, kind: str) -> DataFrame:

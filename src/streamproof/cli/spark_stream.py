@@ -49,7 +49,8 @@ def refuse_mode(engine: str, mode: Mode | None, checkpoint: Path | None) -> None
 
 def run_stream(job: Job, inputs: list[str], maps: list[str], options: StreamOptions) -> None:
     """Run everything that lies in the input files or folders as a stream, and show or keep its output."""
-    files, sinks = (importlib.import_module(f"streamproof.engines.spark.{name}") for name in ("stream.files", "sinks"))
+    modules = ("stream.files", "sinks", "session")
+    files, sinks, sessions = (importlib.import_module(f"streamproof.engines.spark.{name}") for name in modules)
     places = dict(split_input(text) for text in inputs)
     with ExitStack() as stack, progress("starting Spark") as advance:
         checkpoint = options.checkpoint or Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -59,7 +60,7 @@ def run_stream(job: Job, inputs: list[str], maps: list[str], options: StreamOpti
             job.plan, places, checkpoint, job.settings, time=_layouts(places, maps),
             options={"emission": options.emission, "on_error": options.on_error},
         )  # fmt: skip
-        session: Any = job.engine.session  # type: ignore[attr-defined]  # it is the engine on Spark
+        session = sessions.active() or sessions.session(**sessions.STREAMING)
         try:
             found = files.run_files(session, run, sink, watcher=lambda _batch, m: advance(m.as_dict()["events"]))
         except KeyboardInterrupt:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from streamproof.events.time import BEGINNING, FOREVER
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 OBSERVED: Final = "streamproof"
+_SELDOM: Final = 1.0  # seconds between questions to Spark
 _SUMS: Final = {
     "events": "Events that came in",
     "outputs": "Signed rows that went out",
@@ -47,6 +49,7 @@ class Metrics:
         self._batches = 0
         self._cti, self._latest = BEGINNING, BEGINNING
         self._seconds: dict[str, float] = {}  # by Spark's names for the parts of a micro-batch
+        self._asked = -_SELDOM  # when Spark was asked for it last
         self._timed = -1  # the last micro-batch whose time is in there
         self.follow: Callable[[], Iterable[Mapping[str, Any]]] = tuple  # what Spark knows of its last micro-batches
 
@@ -63,7 +66,7 @@ class Metrics:
 
     def catch_up(self) -> None:
         """Add the milliseconds that Spark spent on micro-batches since the last time; it remembers a hundred."""
-        known = list(self.follow())
+        self._asked, known = monotonic(), list(self.follow())
         with self._lock:
             for progress in known:
                 if progress["batchId"] > self._timed:
@@ -73,7 +76,8 @@ class Metrics:
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as plain data; times before anything came are null."""
-        self.catch_up()
+        if monotonic() > self._asked + _SELDOM:
+            self.catch_up()
         with self._lock:
             known = self._latest > BEGINNING and self._cti > BEGINNING
             return {

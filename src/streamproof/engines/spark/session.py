@@ -44,6 +44,9 @@ MEANING: Final = {
 """Settings that decide what expressions mean: overflow is an error, days are UTC days, decimals keep their digits, and
 a name is a column of the input, never one that the same projection makes."""
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+STREAMING: Final = {JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"}
+"""For a session that runs streams alone: the kernels work in Python, so Java's second compiler, and a collector that
+runs beside everything, cost more than they save."""
 TINY: Final[dict[str, str]] = {
     "spark.master": "local[2]",
     "spark.sql.shuffle.partitions": "2",
