@@ -9,11 +9,14 @@ import struct
 import pytest
 from pyspark.sql import functions as f
 
+import streamproof as sp
 from streamproof.engines.spark import SparkEngine
 from streamproof.engines.spark.batch.exact import total
 from streamproof.engines.spark.batch.floats import Look, float_sums, rest_of, with_totals
+from streamproof.errors import RunError
 from streamproof.events.history import History
 from streamproof.events.schema import Schema
+from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.language.notation import from_document
 
 SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 1e308, -1e308, 5e-324, 2.0**40, 2.0**-69, 1e16, -1e16]
@@ -86,3 +89,39 @@ def _bits(value: object) -> object:
     if not isinstance(value, float):
         return value
     return "nan" if math.isnan(value) else struct.pack("<d", value + 0.0)
+
+
+VALUES = {
+    "on a grid": [n / 8 for n in range(-40, 40)],  # Spark's own sum is exact
+    "decimals": [n * 0.1 for n in range(-40, 40)],  # in limbs
+    "with rests": [1e-9, 1e300, -1e300, math.inf, 0.1, 2.5],  # in limbs and in Python
+}
+
+
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.parametrize("window", ["tumbling", "panes"])
+def test_windows_of_points_add_up_like_elsewhere(values: str, window: str, spark_engine: SparkEngine) -> None:
+    """Over panes too: whatever is known of the floats, and with an offset before 0."""
+    points = sp.source("S").to_point().group_by("k")
+    windows = points.tumbling(10, offset=3) if window == "tumbling" else points.hopping(20, 5, offset=-7)
+    stream = windows.aggregate(
+        n=sp.count(), s=sp.sum("x"), a=sp.avg("x"), low=sp.min("x"), high=sp.max("x"), i=sp.sum("v"), j=sp.avg("v")
+    )
+    draw = random.Random(9)
+    payloads = [
+        {"k": draw.choice("ab"), "x": draw.choice([*VALUES[values], None]), "v": draw.randint(-9, 9)} for _ in "x" * 150
+    ]
+    rows = [(draw.randrange(-60, 60), 100, payload) for payload in payloads]
+    history = History.from_rows(Schema.of({"k": "string", "x": "float64", "v": "int64"}), rows)
+    frame = spark_engine.session.createDataFrame(history.expand())
+    found = stream.on("spark", session=spark_engine.session).batch({"S": frame}).toArrow()
+    wanted = stream.on("duckdb").run({"S": history}).history
+    assert History.from_table(wanted.schema, found.cast(wanted.expand().schema)) == wanted
+
+
+def test_panes_that_leave_time_are_errors(spark_engine: SparkEngine) -> None:
+    stream = sp.source("S").to_point().hopping(20, 5).aggregate(n=sp.count())
+    for le, what in ((FOREVER - 15, "the new lifetime lies outside"), (BEGINNING, "has infinitely many windows")):
+        rows = History.from_rows(Schema.of({"v": "int64"}), [(le, FOREVER, {"v": 1})])
+        with pytest.raises(RunError, match=what):
+            stream.on("spark", session=spark_engine.session).run({"S": rows})
