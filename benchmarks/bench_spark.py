@@ -66,7 +66,7 @@ def growth(options: argparse.Namespace, folder: Path) -> dict[str, object]:
         job, spent = OURS[name].on("spark", session=spark), []
         for events in (options.events, 2 * options.events):
             given = frames(spark, name, events, folder)
-            spent.append(cost(lambda job=job, given=given: job.batch(given), options.rounds))
+            spent += cost(lambda job=job, given=given: job.batch(given), rounds=options.rounds)
         found[name] = spent
         print(f"{name:4} {options.events:,} events {spent[0]:.2f} CPU-s, twice as many {spent[1]:.2f}: "
               f"{spent[1] / spent[0]:.2f} times", flush=True)  # fmt: skip

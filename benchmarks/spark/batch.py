@@ -66,14 +66,15 @@ def q6(s: DataFrame, r: DataFrame) -> DataFrame:
 THEIRS = {"Q1": q1, "Q2": q2, "Q3": q3, "Q4": q4, "Q4n": q4_naive, "Q6": q6}
 
 
-def cost(work: Callable[[], DataFrame], rounds: int) -> float:
-    """The least CPU seconds of some rounds; the rows go nowhere."""
-    spent = []
+def cost(*works: Callable[[], DataFrame], rounds: int) -> list[float]:
+    """The least CPU seconds of some rounds of each, in turn, so that all find Java equally warm; rows go nowhere."""
+    spent: list[list[float]] = [[] for _ in works]
     for _ in range(rounds + 1):
-        before = tree_cpu()
-        work().write.format("noop").mode("overwrite").save()
-        spent.append(tree_cpu() - before)
-    return min(spent[1:])
+        for work, found in zip(works, spent, strict=True):
+            before = tree_cpu()
+            work().write.format("noop").mode("overwrite").save()
+            found.append(tree_cpu() - before)
+    return [min(found[1:]) for found in spent]
 
 
 def frames(spark: SparkSession, name: str, events: int, folder: Path) -> dict[str, DataFrame]:
@@ -105,13 +106,11 @@ def compare(spark: SparkSession, name: str, events: int, rounds: int, folder: Pa
     """One query, ours and by hand, on so many events; their results must agree."""
     given = frames(spark, name, events, folder)
     job = OURS[name].on("spark", session=spark)
-    ours = cost(lambda: job.batch(given), rounds)
     if name not in THEIRS:
-        return Measured(name, events, ours, None)
+        return Measured(name, events, *cost(lambda: job.batch(given), rounds=rounds), None)
     inputs = given["S"], given.get("R", given["S"])
-    theirs = cost(lambda: THEIRS[name](*inputs), rounds)
     agree(job.batch(given), THEIRS[name](*inputs))
-    return Measured(name, events, ours, theirs)
+    return Measured(name, events, *cost(lambda: job.batch(given), lambda: THEIRS[name](*inputs), rounds=rounds))
 
 
 def agree(ours: DataFrame, theirs: DataFrame) -> None:

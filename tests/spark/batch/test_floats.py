@@ -101,7 +101,7 @@ VALUES = {
 @pytest.mark.parametrize("values", VALUES)
 @pytest.mark.parametrize("window", ["tumbling", "panes"])
 def test_windows_of_points_add_up_like_elsewhere(values: str, window: str, spark_engine: SparkEngine) -> None:
-    """Over panes too: whatever is known of the floats, and with an offset before 0."""
+    """Over panes too, because each has several events: whatever is known of the floats, and with an offset before 0."""
     points = sp.source("S").to_point().group_by("k")
     windows = points.tumbling(10, offset=3) if window == "tumbling" else points.hopping(20, 5, offset=-7)
     stream = windows.aggregate(

@@ -22,7 +22,7 @@ from streamproof.engines.spark.batch.hoisting import values
 from streamproof.engines.spark.batch.literals import bound
 from streamproof.engines.spark.batch.relation import Context, Relation, Value, long
 from streamproof.engines.spark.batch.sweep import changes_of, running
-from streamproof.engines.spark.batch.windows import in_panes, members, panes, ticks, windows_of_panes
+from streamproof.engines.spark.batch.windows import in_panes, is_dense, members, panes, ticks, windows_of_panes
 from streamproof.engines.spark.rows import spark_type
 from streamproof.events.schema import FLOAT64, INT64, MAX_PRECISION, NULL, Schema, Type
 from streamproof.events.time import FOREVER
@@ -111,7 +111,7 @@ def _over_members(context: Context, typed: Typed, node: nodes.Aggregation, sourc
     rows, kinds = _read(context, node, source, members(context, source, node.window))
     found = _Aggregates(typed, node, source, kinds, _looks(context, node, source))
     window = _hopping(node.window)
-    if window is not None and window.size != window.hop and found.is_mergeable and in_panes(context, source, window):
+    if window is not None and found.is_mergeable and _over_panes(context, source, window):
         inside, _ = _read(context, node, source, panes(source, window, window_label(node.window)))
         aggregated = found.over_panes(inside, window)
     else:
@@ -140,6 +140,10 @@ def _looks(context: Context, node: nodes.Aggregation, source: Relation) -> dict[
     frame, args = values(source.frame, source.env(), list(exprs.values()), context.settings.registry)
     floats = {x: value.column for x, value in zip(exprs, args, strict=True) if value.type == FLOAT64}
     return look_at(frame, floats) if floats else {}
+
+
+def _over_panes(context: Context, source: Relation, window: Hopping) -> bool:
+    return window.size != window.hop and in_panes(context, source, window) and is_dense(source, window)
 
 
 def _hopping(window: WindowSpec) -> Hopping | None:

@@ -18,6 +18,8 @@ from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tu
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+_SAMPLE: Final = 100_000  # rows
+_DENSE: Final = 4  # events per pane
 _MOST: Final = 2**40  # more starts than any table has: a longer count window is empty
 
 
@@ -54,6 +56,16 @@ def in_panes(context: Context, source: Relation, window: Hopping) -> bool:
     size, hop = ticks(window.size), ticks(window.hop)
     few = size // hop <= context.settings.limits.windows_per_event
     return source.points and size % hop == 0 and few and context.settings.horizon is None
+
+
+def is_dense(source: Relation, window: Hopping) -> bool:
+    """Whether a pane has several events, else panes save nothing: as far as the first rows show, which are read now."""
+    if not source.cheap:
+        return True
+    pane = f"le - pmod(le, {ticks(window.hop)}L)"
+    first = source.frame.limit(_SAMPLE).selectExpr(f"xxhash64({', '.join([*source.groups, pane])}) AS pane")
+    found = first.selectExpr("count(*) AS rows", "count(DISTINCT pane) AS panes").first()
+    return found is not None and found["rows"] >= _DENSE * found["panes"]
 
 
 def panes(source: Relation, window: Hopping, shown: str) -> DataFrame:
