@@ -14,22 +14,25 @@ eventually(~letter["hot"]).within(3)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, ClassVar, TypeVar
-from weakref import WeakValueDictionary
+from weakref import ref
 
 from streamproof.properties.verdict import FormulaError, Verdict
 
 Predicate = Callable[..., Any]
 F = TypeVar("F", bound="Formula")
-_known: WeakValueDictionary[tuple[object, ...], Formula] = WeakValueDictionary()
+OPEN = 0  # a bound that is counted elsewhere while a formula is judged
+_known: dict[tuple[object, ...], ref[Formula]] = {}  # a formula leaves it when nobody holds it any more
 
 
 class Formula:
     """A formula. Write it with the words of `streamproof.properties.words`, never with these classes."""
 
-    __slots__ = ("__weakref__", "operands", "opposite")
+    __slots__ = ("__weakref__", "automaton", "operands", "opposite")
     operands: tuple[Any, ...]
     opposite: Formula | None  # its negation, once somebody asked for it
+    automaton: Any  # what was worked out about judging it, once somebody did
 
     def __and__(self, other: object) -> Formula:
         return both([self, formula(other)])
@@ -184,15 +187,20 @@ def make(kind: type[F], *operands: object) -> F:
     """The one formula of this kind with these operands."""
     key = (kind, *operands)
     try:
-        found = _known.get(key)
+        held = _known.get(key)
     except TypeError:  # a predicate that cannot be hashed is shared with nobody
-        found, key = None, ()
+        return _made(kind, operands)
+    found = None if held is None else held()
     if found is None:
-        found = kind()
-        found.operands, found.opposite = operands, None
-        if key:
-            _known[key] = found
+        found = _made(kind, operands)
+        _known[key] = ref(found, partial(_known.pop, key))  # WeakValueDictionary takes three times as long
     return found  # type: ignore[return-value]  # the key names the kind
+
+
+def _made(kind: type[F], operands: tuple[object, ...]) -> F:
+    found = kind()
+    found.operands, found.opposite, found.automaton = operands, None, None
+    return found
 
 
 TRUE = make(Constant, Verdict.HOLDS)
@@ -303,6 +311,7 @@ def either(parts: Iterable[Formula]) -> Formula:
 
 def _joined(kind: type[Formula], parts: Iterable[Formula], *, nothing: Formula, everything: Formula) -> Formula:
     kept: dict[Formula, None] = {}
+    inside: set[object] = set()  # what temporal operators stand over
     bounded = 0
     for part in parts:
         if part is everything:
@@ -310,8 +319,10 @@ def _joined(kind: type[Formula], parts: Iterable[Formula], *, nothing: Formula, 
         for piece in part.operands if type(part) is kind else (part,):
             if piece is not nothing and piece not in kept:
                 kept[piece] = None
-                bounded += isinstance(piece, Bounded)
-    if bounded > 1:
+                if isinstance(piece, Bounded):
+                    bounded += 1
+                    inside.add(piece.operands[0])
+    if bounded > len(inside):
         kept = _absorbed(kept, longest=kind is And)
     if not kept:
         return nothing
@@ -325,14 +336,16 @@ def _absorbed(parts: dict[Formula, None], *, longest: bool) -> dict[Formula, Non
     """
     chosen: dict[object, Formula] = {}
     for part in parts:
-        key: object = (type(part), *part.operands[:-1]) if isinstance(part, Bounded) else part
+        comparable = isinstance(part, Bounded) and part.bound != OPEN
+        key: object = (type(part), *part.operands[:-1]) if comparable else part
         other = chosen.get(key)
-        if other is None or (isinstance(part, Bounded) and _decides(part, other, longest=longest)):
+        if other is None or _decides(part, other, longest=longest):
             chosen[key] = part
     return dict.fromkeys(chosen.values())
 
 
-def _decides(part: Bounded, other: Formula, *, longest: bool) -> bool:
+def _decides(part: Formula, other: Formula, *, longest: bool) -> bool:
+    assert isinstance(part, Bounded)
     assert isinstance(other, Bounded)
     lengths = [float("inf") if f.bound is None else f.bound for f in (part, other)]
     return lengths[0] > lengths[1] if part.stronger_if_longer == longest else lengths[0] < lengths[1]

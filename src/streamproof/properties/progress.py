@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from streamproof.properties import formula as formulas
+from streamproof.properties.automaton import State, Way, automaton_of, closed, open_bounds, parts_now
 from streamproof.properties.formula import (
     FALSE,
     TRUE,
@@ -38,9 +39,11 @@ from streamproof.properties.formula import (
     constant,
     either,
     formula,
+    make,
 )
 from streamproof.properties.verdict import Verdict
 
+_UNDECIDED = Verdict.UNDECIDED
 _watching: list[Antecedents] = []  # those that `implies` tells whether its left side held, inside ``consume``
 
 
@@ -69,37 +72,83 @@ class Progress:
 
     def __init__(self, what: object) -> None:
         self.formula = formula(what)
-        self.residual: Formula = self.formula  # what must hold of the letters to come
         self.error: Exception | None = None  # what a predicate raised
         self.letters = 0  # fed so far
         self.decided_at: int | None = None  # the letter that decided it, from 0
         self.antecedents = Antecedents()
+        self._automaton = automaton_of(self.formula)
+        self._verdict = Verdict.UNDECIDED
+        self._open(self.formula)
+
+    def _open(self, residual: Formula) -> None:
+        """Go on from here, with outer bounds left open until the first of them ends."""
+        self._left, self._bounds = open_bounds(residual)
+        self._opened_at = self.letters
+        self._close_at = self.letters + min(self._bounds.values()) - 1 if self._bounds else -1
+        self._settle(self._automaton.state(self._left))
+
+    def _settle(self, state: State | None) -> None:
+        self._state = state
+        if isinstance(self._left, Constant):
+            self._verdict = self._left.verdict
+
+    @property
+    def residual(self) -> Formula:
+        """What must hold of the letters to come."""
+        return closed(self._left, self._bounds, self.letters - self._opened_at)
 
     @property
     def verdict(self) -> Verdict:
         """What is known now."""
-        if self.error is not None:
-            return Verdict.ERROR
-        return self.residual.verdict if isinstance(self.residual, Constant) else Verdict.UNDECIDED
+        return self._verdict
 
     def feed(self, letter: Any) -> Verdict:
         """Judge one more letter. A solved formula does not look at it."""
-        residual = self.residual
-        if self.error is None and residual is not TRUE and residual is not FALSE:
+        if self._verdict is _UNDECIDED:
+            if self.letters == self._close_at:
+                self._open(self.residual)
             self._step(letter)
-            if self.verdict.solved:
+            if self._verdict is not _UNDECIDED:
                 self.decided_at = self.letters
         self.letters += 1
-        return self.verdict
+        return self._verdict
 
     def _step(self, letter: Any) -> None:
         _watching.append(self.antecedents)
+        state = self._state
         try:
-            self.residual = progressed(self.residual, letter, self.antecedents)
+            if state is None:
+                self._left = progressed(self._left, letter, self.antecedents)
+                self._settle(self._automaton.states.get(self._left))
+            else:
+                self._follow(state, *state.ask(letter))
         except EndedError as ended:
-            self.error = ended.cause
+            self.error, self._verdict = ended.cause, Verdict.ERROR
+        except Exception as error:  # what a predicate raised
+            self.error, self._verdict = error, Verdict.ERROR
         finally:
             _watching.pop()
+
+    def _follow(self, state: State, key: int, answers: list[Any]) -> None:
+        """From a known state, go where the answers lead: looked up, or worked out."""
+        way = state.ways.get(key)
+        if way is None:
+            way = self._way(state, key, answers)
+        self._left, self._state, self._verdict = way.left, way.to, way.verdict
+        if way.seen:
+            self.antecedents.seen += way.seen
+            self.antecedents.fired += way.fired
+
+    def _way(self, state: State, key: int, answers: list[Any]) -> Way:
+        plain = key >= 1 << len(answers)
+        noted = Antecedents()
+        known = {leaf: formula(answer) for leaf, answer in zip(state.leaves, answers, strict=True)}
+        left = progressed(state.residual, None, noted, known)
+        to = self._automaton.state(left) if plain else self._automaton.states.get(left)
+        way = Way(left, to, noted.seen, noted.fired)
+        if plain:
+            state.ways[key] = way
+        return way
 
     def over(self, word: Iterable[Any]) -> Verdict:
         """Judge a whole word, as far as needed."""
@@ -114,17 +163,24 @@ def evaluate(what: object, word: Iterable[Any]) -> Verdict:
     return Progress(what).over(word)
 
 
-def progressed(f: Formula, letter: Any, antecedents: Antecedents | None = None) -> Formula:
-    """What must hold from the next letter on. Every predicate is asked at most once; errors end it."""
-    done: dict[Formula, Formula] = {}
+def progressed(
+    f: Formula, letter: Any, antecedents: Antecedents | None = None, known: dict[Formula, Formula] | None = None
+) -> Formula:
+    """What must hold from the next letter on. Every predicate is asked at most once; errors end it.
+
+    ``known`` are predicates that were asked already, with their answers.
+    """
+    done = {} if known is None else known
     stack = [f]
     while stack:
         current = stack[-1]
-        parts = _parts(current)
         waiting = len(stack)
-        for part in parts:
+        for part in parts_now(current):
             if part not in done:
-                stack.append(part)
+                if type(part) is Now:  # most parts are: no need to wait for it
+                    done[part] = _asked(part.operands[0], part.operands[2], letter, constant)
+                else:
+                    stack.append(part)
         if len(stack) == waiting:
             stack.pop()
             if current not in done:
@@ -132,27 +188,12 @@ def progressed(f: Formula, letter: Any, antecedents: Antecedents | None = None) 
     return done[f]
 
 
-def _parts(f: Formula) -> tuple[Formula, ...]:
-    """The parts that look at this letter."""
-    kind = type(f)
-    if kind is Always or kind is Eventually:
-        return f.operands[:1]
-    if kind in _LEAVES:
-        return ()
-    if kind is Until or kind is Release:
-        return f.operands[1:2] if f.operands[2] == 1 else f.operands[:2]
-    return f.operands
-
-
-_LEAVES = frozenset({Now, Consume, Constant, Next})
-
-
 def _rule(f: Formula, letter: Any, done: dict[Formula, Formula], antecedents: Antecedents | None) -> Formula:
     kind, operands = type(f), f.operands
-    if kind is Now:
-        return _asked(operands[0], operands[2], letter, constant)
     if kind is Always or kind is Eventually:
         return _repeated(f, done[operands[0]])
+    if kind is Now:
+        return _asked(operands[0], operands[2], letter, constant)
     if kind is Consume:
         return _asked(operands[0], operands[1], letter, formula)
     if kind is Next:
@@ -164,29 +205,21 @@ def _rule(f: Formula, letter: Any, done: dict[Formula, Formula], antecedents: An
 
 def _repeated(f: Formula, first: Formula) -> Formula:
     """``always`` or ``eventually`` after a letter of which the inner formula left ``first``."""
-    passing, ending = (TRUE, FALSE) if type(f) is Always else (FALSE, TRUE)
-    if first is ending:
-        return ending
-    rest = _rest(f)
-    if first is passing and rest:
-        return rest[0]
-    return both((first, *rest)) if type(f) is Always else either((first, *rest))
-
-
-def _rest(f: Formula) -> tuple[Formula, ...]:
-    """The same operator over one letter less, if any is left."""
-    assert isinstance(f, Bounded)
-    n = f.bound
-    if n is None:
-        return (f,)
-    return (f.with_bound(n - 1),) if n > 1 else ()
+    kind, (inner, n) = type(f), f.operands
+    passing, ending = (TRUE, FALSE) if kind is Always else (FALSE, TRUE)
+    if first is ending or n == 1:
+        return first
+    rest = make(kind, inner, n - 1) if n else f  # a bound that is open, or none, stays
+    if first is passing:
+        return rest
+    return both((first, rest)) if kind is Always else either((first, rest))
 
 
 def _two_sided(f: Formula, done: dict[Formula, Formula]) -> Formula:
     left, right, n = f.operands
     if n == 1:
         return done[right]
-    (rest,) = _rest(f)
+    rest = make(type(f), left, right, n - 1) if n else f  # as above
     if type(f) is Until:
         return either((done[right], both((done[left], rest))))
     return both((done[right], either((done[left], rest))))
