@@ -23,9 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  # what everybody calls it
+from pyspark.sql import SparkSession
 
 from streamproof.engines.spark.session import session
 from streamproof.properties import (
@@ -34,7 +32,6 @@ from streamproof.properties import (
     assert_holds,
     consume,
     eventually,
-    implies,
     now,
     of,
     prove,
@@ -42,6 +39,9 @@ from streamproof.properties import (
     tumbling,
     windows,
 )
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "properties"))
+from test_harassmap import extreme_zones_show, harass_max, incidents, no_zone_is_safe  # the same job
 
 WINDOWS = (4, 8, 12, 16, 20, 24, 28)
 SIZES = (50, 100, 150, 200, 250, 300, 350)
@@ -59,25 +59,9 @@ LINES = {"safety": (83.2, 97.7), "liveness": (104.8, -26.9)}  # the paper's fitt
 RESULTS = Path(__file__).parent / "results"
 
 
-def harass_max(incidents: DataFrame) -> DataFrame:
-    worst = (
-        incidents.withWatermark("event_time", "0 seconds")
-        .groupBy(F.window("event_time", "1 hour"), "zone_id")
-        .agg(F.max("danger").alias("danger"))
-    )
-    level = F.when(F.col("danger") <= 1, "Safe").when(F.col("danger") <= 5, "Warning")
-    return worst.select(
-        "window", "zone_id", level.when(F.col("danger") <= 8, "Danger").otherwise("Extreme").alias("level")
-    )
-
-
-def incidents(low: float) -> st.SearchStrategy[dict[str, object]]:
-    return st.fixed_dictionaries({"zone_id": st.integers(0, 9), "danger": st.floats(low, 10.0)})
-
-
 def safety(many: int, size: int):
     """No zone is Safe where every incident is above 1: windows of an hour."""
-    formula = always(now(lambda i, o: all(r.level != "Safe" for r in o))).during(many)
+    formula = always(now(no_zone_is_safe)).during(many)
 
     @settings(max_examples=CASES, database=None)
     @given(stream=windows(always(of(incidents(1.1), size), many), size="1 hour", time="event_time"))
@@ -90,15 +74,7 @@ def safety(many: int, size: int):
 def liveness(many: int, size: int):
     """Zones above 8 show as Extreme now or in the next three letters of 15 minutes, which the cell counts."""
 
-    def shows(i, o):
-        zones = {zone for zone, danger in zip(i.column("zone_id"), i.column("danger"), strict=True) if danger > 8}
-
-        def shown(output):
-            return zones <= {r.zone_id for r in output if r.level == "Extreme"}
-
-        return implies(bool(zones), shown(o) | eventually(now(lambda _, later: shown(later))).within(3))
-
-    formula = always(consume(shows)).during(many - 3)
+    formula = always(consume(extreme_zones_show)).during(many - 3)
 
     @settings(max_examples=CASES, database=None)
     @given(stream=windows(always(of(incidents(0.0), 2 * size), many // 2), size="30 minutes", time="event_time"))

@@ -45,7 +45,11 @@ def incidents(low: float):
     return st.fixed_dictionaries({"zone_id": st.integers(0, 9), "danger": st.floats(low, 10.0)})
 
 
-never_safe = always(now(lambda i, o: all(r.level != "Safe" for r in o))).during(20)
+def no_zone_is_safe(i, o):
+    return all(r.level != "Safe" for r in o)
+
+
+never_safe = always(now(no_zone_is_safe)).during(20)
 
 
 @given(stream=windows(always(of(incidents(1.1), 15, 50), 20), size="1 hour", time="event_time"))

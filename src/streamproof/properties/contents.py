@@ -35,11 +35,12 @@ class Explicit:
 
 @dataclass(frozen=True)
 class Bulk:
-    """Rows that a seed stands for; fewer of them are a prefix of more."""
+    """Rows that a seed stands for; fewer of them are a prefix of more, without those that are skipped."""
 
     sampler: Sampler
     size: int
     seed: int
+    skip: int = 0
 
     @property
     def count(self) -> int:
@@ -49,7 +50,7 @@ class Bulk:
     @cached_property
     def table(self) -> pa.Table:
         """The rows, expanded."""
-        return self.sampler.table(self.size, self.seed)
+        return self.sampler.table(self.size, self.seed, self.skip)
 
     @property
     def elements(self) -> tuple[Any, ...]:
@@ -64,7 +65,7 @@ class Bulk:
 
     def describe(self) -> str:
         """For the digest: what the rows are."""
-        return f"{self.size} rows of seed {self.seed}"
+        return f"{self.size} rows of seed {self.seed} after {self.skip}"
 
 
 Part: TypeAlias = Explicit | Bulk

@@ -12,7 +12,7 @@ from hypothesis.strategies import SearchStrategy
 from streamproof.errors import InputError
 from streamproof.events.time import Span
 from streamproof.properties.contents import Contents, Explicit, Part
-from streamproof.properties.generators import Gen
+from streamproof.properties.generators import SEEDS, Gen, whole
 from streamproof.properties.rows import as_record
 from streamproof.properties.sampling import sampler_of
 from streamproof.properties.streams import (
@@ -133,7 +133,7 @@ class Windows(SearchStrategy[WindowedStream]):
             return Timed(part, None, self.layout.size, self.step)
         if self.gap is not None:
             return Timed(part, self._session(part.count, data), self.layout.size, self.step)
-        ticks = st.integers(0, max(1, self.layout.size // self.step) - 1)
+        ticks = whole(0, max(1, self.layout.size // self.step) - 1)
         return Timed(part, tuple(data.draw(ticks) * self.step for _ in part.elements), self.layout.size, self.step)
 
     def _session(self, count: int, data: ConjectureData) -> tuple[int, ...]:
@@ -143,7 +143,7 @@ class Windows(SearchStrategy[WindowedStream]):
         offsets, at = [], 0
         for _ in range(count):
             offsets.append(at)
-            at += data.draw(st.integers(0, max(most, 0))) * self.step
+            at += data.draw(whole(0, max(most, 0))) * self.step
         return tuple(offsets)
 
     def _disordered(self, stream: WindowedStream, data: ConjectureData) -> WindowedStream:
@@ -154,10 +154,10 @@ class Windows(SearchStrategy[WindowedStream]):
         shuffled = self.disorder["shuffled"]
         small = count <= 20
         if shuffled is not None and small:  # each row's own delay, so that those which do not matter shrink to none
-            ticks = st.integers(0, shuffled // self.step)
+            ticks = whole(0, shuffled // self.step)
             drawn = [(row, data.draw(ticks) * self.step) for row in range(count)]
             delays += tuple((row, delay) for row, delay in drawn if delay)
-        spread = None if shuffled is None or small else (shuffled, data.draw(st.integers(0, 2**32 - 1)))
+        spread = None if shuffled is None or small else (shuffled, data.draw(SEEDS))
         repeats = self._stragglers(self.disorder["duplicates"], count, data)
         return WindowedStream(
             stream.windows, stream.layout, stream.time, stream.schema, delays=delays, spread=spread, repeats=repeats

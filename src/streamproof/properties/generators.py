@@ -11,6 +11,7 @@ always(of(just('w'), 1), 2) + later(2, of(just('d'), 1))
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hypothesis import strategies as st
@@ -28,6 +29,20 @@ MOST_DRAWN = 250  # rows that are drawn one by one over a whole stream; what is 
 MOST_WINDOWS = 1_200  # Hypothesis has room for about 8,000 bytes of choices, and a window takes some
 ROOM = 4  # rows of a large window that are drawn one by one
 POOL = 8  # elements that stand for a large window where the strategy's inside is unknown
+
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@lru_cache(maxsize=1024)
+def whole(low: int, high: int) -> SearchStrategy[int]:
+    """Whole numbers. Building a strategy takes longer than drawing from it, so it is built once."""
+    return st.integers(low, high)
+
+
+@lru_cache(maxsize=1024)
+def _lists(item: SearchStrategy[Any], low: int, high: int) -> SearchStrategy[list[Any]]:
+    return st.lists(item, min_size=low, max_size=high)
 
 
 class Gen(SearchStrategy[list[list[Any]]]):
@@ -49,7 +64,7 @@ class Gen(SearchStrategy[list[list[Any]]]):
                 fix="draw fewer windows; rows are no problem, a window may have thousands",
             )
         small = self.most <= MOST_DRAWN
-        return self.parts(data, self.most if small else max(1, min(ROOM, MOST_DRAWN // max(self.longest, 1))))
+        return self.parts(data, self.most if small else max(1, min(ROOM, 64 // max(self.longest, 1))))
 
     def do_draw(self, data: ConjectureData) -> list[list[Any]]:
         return [elements(window) for window in self.contents(data)]
@@ -104,15 +119,17 @@ class Of(Gen):
 
     def parts(self, data: ConjectureData, room: int) -> list[Contents]:
         if self.high <= room:
-            return [(Explicit(tuple(data.draw(st.lists(self.item, min_size=self.low, max_size=self.high)))),)]
+            return [(Explicit(tuple(data.draw(_lists(self.item, self.low, self.high)))),)]
         least = 0 if self.sampler is not None else min(1, self.low)
         room = max(room, POOL) if self.sampler is None else room
-        drawn = tuple(data.draw(st.lists(self.item, min_size=least, max_size=min(room, self.high))))
+        drawn = tuple(data.draw(_lists(self.item, least, min(room, self.high))))
         sampler = self.sampler or (pooled(drawn) if drawn else None)
-        more = 0 if sampler is None else data.draw(st.integers(max(0, self.low - len(drawn)), self.high - len(drawn)))
+        more = 0 if sampler is None else data.draw(whole(max(0, self.low - len(drawn)), self.high - len(drawn)))
         if not more or sampler is None:
             return [(Explicit(drawn),)]
-        return [(Explicit(drawn), Bulk(sampler, more, data.draw(st.integers(0, 2**32 - 1))))]
+        # what counts is more + skip, so that shrinking can lower the one by raising the other: the rows in front go
+        skip = data.draw(whole(0, self.high)) if self.low < self.high else 0
+        return [(Explicit(drawn), Bulk(sampler, more, data.draw(SEEDS), skip))]
 
     def __repr__(self) -> str:
         many = f"{self.low}" if self.low == self.high else f"{self.low}, {self.high}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, overload
 
 import numpy as np
@@ -26,18 +27,18 @@ class Columns:
     def __init__(self, table: pa.Table) -> None:
         self.table = table
         self.names: tuple[str, ...] = tuple(table.column_names)
-        self._lists: dict[str, list[Any]] = {}
+        self.lists: dict[str, list[Any]] = {}  # the columns that somebody looked at
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
     def values(self, name: str) -> list[Any]:
         """All values of a column."""
-        found = self._lists.get(name)
+        found = self.lists.get(name)
         if found is None:
             if name not in self.names:
                 raise AttributeError(f"no column {name!r}; there are {', '.join(self.names) or 'none'}")
-            found = self._lists[name] = _python(self.table.column(name))
+            found = self.lists[name] = _python(self.table.column(name))
         return found
 
 
@@ -61,6 +62,9 @@ class Row:
         self._at = at
 
     def __getattr__(self, name: str) -> Any:
+        found = self._columns.lists.get(name)
+        if found is not None:  # somebody looked at the column before
+            return found[self._at]
         if name.startswith("__"):
             raise AttributeError(name)
         return self._columns.values(name)[self._at]
@@ -118,7 +122,7 @@ class Window(Sequence[Row]):
 
     def __iter__(self) -> Iterator[Row]:
         columns = self._columns
-        return (Row(columns, at) for at in self._at)
+        return map(partial(Row, columns), self._at)
 
     @overload
     def __getitem__(self, index: int) -> Row: ...

@@ -27,23 +27,33 @@ Column = Callable[[Floats], Any]  # uniform random numbers to as many values
 EDGE = 1 / 24  # how often either end of a range is drawn
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sampler:
     """Draws rows by column."""
 
     columns: Mapping[str, Column]
     together: bool = False  # whether one random number decides a whole row
 
-    def table(self, count: int, seed: int) -> pa.Table:
-        """So many rows from a seed."""
+    def table(self, count: int, seed: int, skip: int = 0) -> pa.Table:
+        """So many rows from a seed, without the first ones."""
+        return self.tables([(count, seed, skip)])
+
+    def tables(self, parts: Sequence[tuple[int, int, int]]) -> pa.Table:
+        """The rows of several parts, one after the other: values are made for all of them at once."""
         streams = [2 if self.together else 2 + n for n in range(len(self.columns))]
-        drawn = [draw(uniform(count, seed, n)) for n, draw in zip(streams, self.columns.values(), strict=True)]
+        numbers = [np.concatenate([uniform(count, seed, n, skip) for count, seed, skip in parts]) for n in streams]
+        drawn = [draw(u) for u, draw in zip(numbers, self.columns.values(), strict=True)]
         return pa.table(drawn, names=list(self.columns))
 
 
-def uniform(count: int, seed: int, stream: int) -> Floats:
-    """Random numbers in [0, 1): the same prefix for every count."""
-    return np.random.Generator(np.random.PCG64([seed, stream])).random(count)
+def uniform(count: int, seed: int, stream: int, skip: int = 0) -> Floats:
+    """Random numbers in [0, 1), without the first ones: the same prefix for every count.
+
+    >>> bool((uniform(3, 1, 0, skip=2) == uniform(5, 1, 0)[2:]).all())
+    True
+    """
+    numbers = np.random.PCG64([seed, stream])
+    return np.random.Generator(numbers.advance(skip) if skip else numbers).random(count)
 
 
 def pooled(elements: Sequence[object]) -> Sampler:

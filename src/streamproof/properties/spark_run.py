@@ -12,10 +12,11 @@ import re
 import shutil
 import tempfile
 import time as clock
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -170,10 +171,11 @@ def streamed(spark: SparkSession, feeds: Sequence[Feed], subject: Subject, setti
             shutil.rmtree(folder / f"in{n}")
             write_feed(full, folder / f"in{n}")
         outputs, triggers = [], []
-        for n, frame in enumerate(frames):
-            output, seen = _query(frame, folder / f"check{n}", setting)
-            outputs.append(cut(output, on[n], end + wide // 2) if flush else output)
-            triggers.append(seen)
+        with held(spark, _state_store(frames)):
+            for n, frame in enumerate(frames):
+                output, seen = _query(frame, folder / f"check{n}", setting)
+                outputs.append(cut(output, on[n], end + wide // 2) if flush else output)
+                triggers.append(seen)
         return Ran(tuple(outputs), triggers[0], tuple(notes))
 
 
@@ -199,6 +201,8 @@ def cut(output: Output, on: str | None, end: int) -> Output:
     return Output(output.table.take(pa.array(kept)), output.batch[kept])
 
 
+_held: dict[str, tuple[str | None, int]] = {}  # settings for a while: what they were, and for how many
+_holding = Lock()
 _QUICK: Final = {
     "spark.sql.streaming.numRecentProgressUpdates": "100000",
     "spark.sql.streaming.pollingDelay": "1ms",
@@ -210,21 +214,49 @@ _QUICK: Final = {
 @contextmanager
 def quick(spark: SparkSession) -> Iterator[None]:
     """For a while, what makes short queries quick and times unambiguous."""
-    before = {name: spark.conf.get(name, None) for name in _QUICK}
-    for name, value in _QUICK.items():
-        spark.conf.set(name, value)
     bridge = logging.getLogger("py4j.clientserver")  # logs what is raised here as well
     level = bridge.level
     bridge.setLevel(logging.CRITICAL)
     try:
-        yield
+        with held(spark, _QUICK):
+            yield
     finally:
         bridge.setLevel(level)
-        for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
+
+
+@contextmanager
+def held(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """For a while, other settings; with queries at once, until the last of them is done."""
+    with _holding:
+        for name, value in wanted.items():
+            before, holders = _held.get(name) or (spark.conf.get(name, None), 0)
+            _held[name] = (before, holders + 1)
+            spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        with _holding:
+            for name in wanted:
+                _let_go(spark, name)
+
+
+def _let_go(spark: SparkSession, name: str) -> None:
+    before, holders = _held[name]
+    if holders > 1:
+        _held[name] = (before, holders - 1)
+        return
+    del _held[name]
+    if before is None:
+        spark.conf.unset(name)
+    else:
+        spark.conf.set(name, before)
+
+
+def _state_store(frames: Sequence[DataFrame]) -> dict[str, str]:
+    """The settings that a subject's state needs: `transformWithState` works with RocksDB alone."""
+    newest = any("TransformWithState" in frame._jdf.queryExecution().analyzed().toString() for frame in frames)
+    package = "org.apache.spark.sql.execution.streaming.state"
+    return {"spark.sql.streaming.stateStore.providerClass": f"{package}.RocksDBStateStoreProvider"} if newest else {}
 
 
 def _query(frame: DataFrame, checkpoint: Path, setting: Setting) -> tuple[Output, tuple[Trigger, ...]]:

@@ -24,7 +24,7 @@ from streamproof.errors import InputError
 from streamproof.events.time import Span, duration, show_moment, to_tick
 from streamproof.properties.contents import Explicit, Part
 from streamproof.properties.rows import Columns, Window, as_record
-from streamproof.properties.sampling import uniform
+from streamproof.properties.sampling import Sampler, uniform
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 WEEK: Final = 7 * 86_400 * 10**6
@@ -47,8 +47,9 @@ class Timed:
         if self.offsets is not None:
             return np.array(self.offsets, dtype=np.int64)
         ticks = max(1, self.span // self.step)
-        seed = getattr(self.rows, "seed", 0)
-        return np.minimum((uniform(self.rows.count, seed, 1) * ticks).astype(np.int64), ticks - 1) * self.step
+        assert not isinstance(self.rows, Explicit)
+        numbers = uniform(self.rows.count, self.rows.seed, 1, self.rows.skip)
+        return np.minimum((numbers * ticks).astype(np.int64), ticks - 1) * self.step
 
 
 @dataclass(frozen=True)
@@ -124,13 +125,15 @@ class WindowedStream:
     def _unordered(self) -> pa.Table:
         """The rows window by window, with the event time."""
         schema = self.full_schema
-        pieces: dict[str, list[pa.Array]] = {name: [] for name in schema.names}
-        for number, window in enumerate(self.windows):
-            for part in window:
-                if part.rows.count:
-                    times = part.times() + self.layout.begin(number)
-                    _add(pieces, part, schema, self.time, times)
-        columns = [pa.chunked_array(pieces[f.name], type=f.type) for f in schema]
+        parts = [(n, part) for n, window in enumerate(self.windows) for part in window if part.rows.count]
+        if not parts:
+            return schema.empty_table()
+        times = np.concatenate([part.times() + self.layout.begin(n) for n, part in parts])
+        rows, order = _rows_of([part.rows for _, part in parts])
+        columns = [
+            pa.chunked_array([pa.array(times, type=STAMP)]) if f.name == self.time else _typed(rows, f, order)
+            for f in schema
+        ]
         return pa.table(columns, schema=schema).combine_chunks()
 
     @cached_property
@@ -240,21 +243,44 @@ def event_times(table: pa.Table, time: str) -> Ints:
     return result
 
 
-def _add(pieces: dict[str, list[pa.Array]], part: Timed, schema: pa.Schema, time: str, times: Ints) -> None:
-    """The rows of a part, column by column."""
-    if isinstance(part.rows, Explicit):
-        records = part.rows.records()
-        given = {name: [record.get(name) for record in records] for name in schema.names if name != time}
-    else:
-        given = {name: part.rows.table.column(name) for name in part.rows.table.column_names if name != time}
-    for column in schema:
-        if column.name == time:
-            pieces[time].append(pa.array(times, type=STAMP))
-        else:
-            pieces[column.name] += _typed(given.get(column.name), column, part.rows.count)
+Values = Mapping[str, Any]  # columns of Python values, or of Arrow's
 
 
-def _typed(values: Any, column: pa.Field, count: int) -> list[pa.Array]:
+def _rows_of(parts: Sequence[Part]) -> tuple[list[tuple[Values, int]], Ints | None]:
+    """The rows of all parts, those of one kind together, and the order that puts them back; None if they are in it."""
+    kinds: dict[Sampler | None, list[int]] = {}
+    for number, part in enumerate(parts):
+        kinds.setdefault(None if isinstance(part, Explicit) else part.sampler, []).append(number)
+    groups = [
+        (_values([parts[n] for n in members]), sum(parts[n].count for n in members)) for members in kinds.values()
+    ]
+    if len(kinds) == 1:
+        return groups, None
+    listed = [number for members in kinds.values() for number in members]
+    sizes = np.array([parts[number].count for number in listed])
+    starts = dict(zip(listed, (np.cumsum(sizes) - sizes).tolist(), strict=True))
+    return groups, np.concatenate([np.arange(starts[n], starts[n] + part.count) for n, part in enumerate(parts)])
+
+
+def _values(parts: Sequence[Part]) -> Values:
+    first = parts[0]
+    if isinstance(first, Explicit):
+        records = [record for part in parts for record in part.records()]
+        names = dict.fromkeys(name for record in records for name in record)
+        return {name: [record.get(name) for record in records] for name in names}
+    bulks = [part for part in parts if not isinstance(part, Explicit)]
+    table = first.sampler.tables([(part.size, part.seed, part.skip) for part in bulks])
+    return {name: table.column(name) for name in table.column_names}
+
+
+def _typed(groups: Sequence[tuple[Values, int]], column: pa.Field, order: Ints | None) -> pa.ChunkedArray:
+    """One column of all rows, of its type, in order."""
+    chunks = [chunk for values, count in groups for chunk in _chunks(values.get(column.name), column, count)]
+    joined = pa.chunked_array(chunks, type=column.type)
+    return joined if order is None else joined.take(pa.array(order))
+
+
+def _chunks(values: Any, column: pa.Field, count: int) -> list[pa.Array]:
     if values is None:
         return [pa.nulls(count, column.type)]
     try:
