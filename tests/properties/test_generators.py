@@ -153,6 +153,23 @@ def test_rows_with_times_are_taken_as_they_are() -> None:
         drawn(windows(huge, size="10 minutes", time="at"), 1)
 
 
+def test_times_and_delays_lie_anywhere() -> None:
+    plain = windows(always(of(incident, 1, 3), 3), size="1 hour", time="at", late="3 hours")
+    found = drawn(plain, 150)
+    minutes = [row.at.minute for stream in found for row in stream.rows]
+    assert all(sum(quarter <= minute // 15 < quarter + 1 for minute in minutes) > 50 for quarter in range(4))
+    assert any(row.at.minute == 59 and row.at.microsecond == 999_000 for stream in found for row in stream.rows)
+    delays = [delay for stream in found for _, delay in stream.delays]
+    assert max(delays) == 3 * HOUR
+    assert sum(delay > 2 * HOUR for delay in delays) > 20
+
+
+def test_rows_of_a_seed_shrink_from_both_ends() -> None:
+    readings = st.fixed_dictionaries({"v": st.integers(0, 99)})
+    strategy = windows(always(of(readings, 0, 200), 3), size="1 hour", time="at")
+    assert find(strategy, lambda stream: 57 in stream.rows.column("v")).count == 1
+
+
 def test_a_recorded_stream_keeps_its_order() -> None:
     rows = [{"at": START + second * 10**6, "v": second} for second in (1, 5, 3, 70)]
     stream = recorded(rows, time="at", size="1 minute")
@@ -176,6 +193,14 @@ def test_streams_without_rows_know_their_columns() -> None:
         (lambda: eventually(of(incident, 1), -1), "eventually needs at least 1 window"),
         (lambda: of(incident, 3, 2), "0 <= n <= m"),
         (lambda: windows(of(incident, 1), size="0 s", time="at"), "must be positive"),
+        (lambda: of(incident, 1.5), "got 1.5 and 1.5"),  # type: ignore[arg-type]
+        (lambda: always(of(incident, 1)), "e.g. always(g, 4)"),  # type: ignore[call-overload]
+        (lambda: drawn(always(incident, 2), 1), "a window is a list of elements, not dict"),
+        (lambda: windows([incident], size="1 h", time="at"), "not list"),  # type: ignore[arg-type]
+        (lambda: windows(of(incident, 1), size="1 h", time="at", start="soon"), "'soon' is not an instant"),
+        (lambda: windows(of(incident, 1), size="1 h", time="at", schema={"zone": "number"}), "name Arrow types"),
+        (lambda: recorded([{"on": 1}], time="at", size="1 h"), 'the rows have no column "at"'),
+        (lambda: recorded([{"at": "noon"}], time="at", size="1 h"), "has no times but string"),
         (lambda: windows(of(incident, 1), size="1 h", slide="5 m", gap="1 m", time="at"), "not both"),
     ],
 )

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import streamproof as sp
+from streamproof.errors import InputError
 from streamproof.properties import (
     FormulaError,
     PropertyFailed,
@@ -21,10 +22,12 @@ from streamproof.properties import (
     implies,
     judge,
     now,
+    prove,
     recorded,
     run_function,
     run_plan,
     run_recorded,
+    run_stream,
     tumbling,
 )
 
@@ -95,6 +98,18 @@ def test_vacuity_is_told_and_can_fail() -> None:
 def test_formulas_without_bounds_are_for_monitors() -> None:
     with pytest.raises(FormulaError, match="use monitor"):
         assert_holds(always(never_safe), run_function(STREAM, levels))
+
+
+def test_letters_rows_and_tests_that_are_none() -> None:
+    run = run_function(STREAM, levels)
+    with pytest.raises(FormulaError, match=r"letters=tumbling\('1 hour'\)"):
+        judge(always(never_safe).during(6), run, letters="1 hour")  # type: ignore[arg-type]
+    with pytest.raises(PropertyFailed, match="no row 0: the window has 0"):
+        assert_holds(always(now(lambda i, o: o[0].zone > 0)).during(6), run)
+    with pytest.raises(InputError, match="prove runs a test that given made"):
+        prove(levels)
+    with pytest.raises(InputError, match="the first argument is the Spark session, not WindowedStream"):
+        run_stream(STREAM, STREAM, levels)  # type: ignore[arg-type]
 
 
 def test_polars_functions_and_recordings() -> None:

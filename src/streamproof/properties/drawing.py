@@ -29,7 +29,23 @@ from streamproof.properties.streams import (
 if TYPE_CHECKING:
     from hypothesis.internal.conjecture.data import ConjectureData
 
+FEW = 1000  # ticks that Hypothesis draws evenly
+SLOTS, ENDS = 60, 10  # parts of a window, and how much more often a time lies at its start and at its end
 STRAGGLERS = 3  # rows at most that are drawn to be late, or to come twice
+
+
+def place(data: ConjectureData, ticks: int) -> int:
+    """One of so many ticks: near the start, the very last, or anywhere between.
+
+    Hypothesis alone would draw most of them near the start, so that hardly a row were late or long after another.
+    """
+    if ticks <= FEW:
+        return data.draw(whole(0, ticks - 1))
+    slot = data.draw(whole(0, SLOTS + 2 * ENDS - 1)) - ENDS
+    if slot >= SLOTS:
+        return ticks - 1
+    low, high = (max(0, at) * ticks // SLOTS for at in (slot, max(0, slot) + 1))
+    return low + data.draw(whole(0, high - low - 1))
 
 
 def windows(
@@ -61,6 +77,9 @@ def windows(
         every = width if gap is None else width + 2 * positive(gap, "the gap")
     columns = as_schema(schema)
     layout = Layout(width, every, instant(start))
+    if not isinstance(generator, SearchStrategy):
+        fix = "e.g. windows(always(of(element, 0, 5), 4), …)"
+        raise InputError(f"windows needs a generator of windows, not {type(generator).__name__}", fix=fix)
     if not isinstance(generator, Gen):
         return generator.map(lambda rows: _as_given(rows, time, layout, columns))
     disorder = {
@@ -133,8 +152,8 @@ class Windows(SearchStrategy[WindowedStream]):
             return Timed(part, None, self.layout.size, self.step)
         if self.gap is not None:
             return Timed(part, self._session(part.count, data), self.layout.size, self.step)
-        ticks = whole(0, max(1, self.layout.size // self.step) - 1)
-        return Timed(part, tuple(data.draw(ticks) * self.step for _ in part.elements), self.layout.size, self.step)
+        ticks = max(1, self.layout.size // self.step)
+        return Timed(part, tuple(place(data, ticks) * self.step for _ in part.elements), self.layout.size, self.step)
 
     def _session(self, count: int, data: ConjectureData) -> tuple[int, ...]:
         """Times that are less than a gap apart, from the start of the session."""
@@ -143,7 +162,7 @@ class Windows(SearchStrategy[WindowedStream]):
         offsets, at = [], 0
         for _ in range(count):
             offsets.append(at)
-            at += data.draw(whole(0, max(most, 0))) * self.step
+            at += place(data, max(most, 0) + 1) * self.step
         return tuple(offsets)
 
     def _disordered(self, stream: WindowedStream, data: ConjectureData) -> WindowedStream:
@@ -154,8 +173,7 @@ class Windows(SearchStrategy[WindowedStream]):
         shuffled = self.disorder["shuffled"]
         small = count <= 20
         if shuffled is not None and small:  # each row's own delay, so that those which do not matter shrink to none
-            ticks = whole(0, shuffled // self.step)
-            drawn = [(row, data.draw(ticks) * self.step) for row in range(count)]
+            drawn = [(row, place(data, shuffled // self.step + 1) * self.step) for row in range(count)]
             delays += tuple((row, delay) for row, delay in drawn if delay)
         spread = None if shuffled is None or small else (shuffled, data.draw(SEEDS))
         repeats = self._stragglers(self.disorder["duplicates"], count, data)
@@ -167,9 +185,9 @@ class Windows(SearchStrategy[WindowedStream]):
         """Some rows, each with a delay."""
         if most is None:
             return ()
-        one = st.tuples(st.integers(0, count - 1), st.integers(1, max(1, most // self.step)))
-        drawn = data.draw(st.lists(one, max_size=STRAGGLERS, unique_by=lambda pair: pair[0]))
-        return tuple((row, ticks * self.step) for row, ticks in drawn)
+        many = data.draw(whole(0, min(STRAGGLERS, count)))  # evenly: lists alone would mostly be empty
+        rows = data.draw(st.lists(whole(0, count - 1), min_size=many, max_size=many, unique=True))
+        return tuple((row, (1 + place(data, max(1, most // self.step))) * self.step) for row in rows)
 
     def __repr__(self) -> str:
         return f"windows({self.generator!r}, time={self.time!r})"

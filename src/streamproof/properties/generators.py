@@ -10,7 +10,7 @@ always(of(just('w'), 1), 2) + later(2, of(just('d'), 1))
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -92,6 +92,8 @@ def generator(what: GeneratorLike) -> Gen:
 
 
 def _checked(t: object, word: str) -> int:
+    if t is None:
+        raise FormulaError(f"{word} of a generator takes its number of windows", fix=f"e.g. {word}(g, 4)")
     if isinstance(t, bool) or not isinstance(t, int) or t < 1:
         raise FormulaError(f"{word} needs at least 1 window, got {t!r}", fix=f"write {word}(…, 1) for a single window")
     return t
@@ -146,7 +148,11 @@ class Drawn(Gen):
         self.items = items
 
     def parts(self, data: ConjectureData, room: int) -> list[Contents]:
-        return [(Explicit(tuple(data.draw(self.items))),)]
+        drawn = data.draw(self.items)
+        if isinstance(drawn, Mapping | str) or not isinstance(drawn, Iterable):
+            fix = "say how many: of(element, n), or of(element, n, m)"
+            raise FormulaError(f"a window is a list of elements, not {type(drawn).__name__}", at=repr(self), fix=fix)
+        return [(Explicit(tuple(drawn)),)]
 
     def __repr__(self) -> str:
         return repr(self.items)
@@ -326,8 +332,10 @@ def of(element: SearchStrategy[Any], n: int, m: int | None = None) -> Gen:
     high = n if m is None else m
     if not isinstance(element, SearchStrategy):
         raise FormulaError(f"of needs a strategy for one element, not {element!r}", fix="e.g. of(st.integers(), 3)")
-    if not 0 <= n <= high:
-        raise FormulaError(f"a window needs 0 <= n <= m elements, got {n} and {high}", at=f"of({element!r}, {n}, {m})")
+    if not all(isinstance(number, int) for number in (n, high)) or not 0 <= n <= high:
+        raise FormulaError(
+            f"a window needs 0 <= n <= m elements, got {n!r} and {high!r}", at=f"of({element!r}, {n}, {m})"
+        )
     return Of(element, n, high)
 
 

@@ -79,6 +79,8 @@ def judge(what: object, run: SubjectRun, *, letters: Letters | None = None) -> J
     checked = formula(what)
     _refuse_unbounded(checked)
     layout = run.inputs[0].layout
+    if letters is not None and not hasattr(letters, "word"):
+        raise FormulaError(f"letters is a way to cut a run, not {letters!r}", fix=f"letters=tumbling({letters!r})")
     word = (letters or Tumbling(layout.every, layout.every)).word(run)
     progress = Progress(checked)
     verdict = progress.over(word)

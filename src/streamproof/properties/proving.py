@@ -12,6 +12,7 @@ from functools import wraps
 from time import perf_counter
 from typing import Any
 
+from streamproof.errors import InputError
 from streamproof.properties.rounds import Assumed, Collected, Recollect, Rounds, Summary, entered
 
 
@@ -32,6 +33,8 @@ def prove(
     ``multiplex=False`` gives every case a query of its own, ``workers`` of them at once. ``summary`` is told how it
     went also where the test fails.
     """
+    if not getattr(test, "is_hypothesis_test", False):
+        raise InputError(f"prove runs a test that given made, not {test!r}", fix="@given(stream=windows(…))")
     started = perf_counter()
     rounds = Rounds(workers=workers, multiplex=multiplex)
     try:

@@ -131,6 +131,8 @@ class Window(Sequence[Row]):
     def __getitem__(self, index: int | slice) -> Row | Window:
         if isinstance(index, slice):
             return Window(self._columns, self._at[index])
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"no row {index}: the window has {len(self)}")
         return Row(self._columns, int(self._at[index]))
 
     def column(self, name: str) -> list[Any]:

@@ -44,6 +44,9 @@ def run_stream(
     ``reach`` is how far beyond its inputs the subject may look; the flush comes after it.
     """
     case = _case(streams)
+    if not hasattr(spark, "readStream"):
+        fix = "run_stream(spark, stream, subject), with the fixture streamproof_spark"
+        raise InputError(f"the first argument is the Spark session, not {type(spark).__name__}", fix=fix)
     if batches is None:
         in_order = all(stream.ordered for stream in case) and restart_after is None
         batches = 1 if in_order or mode == "batch" else "window"
@@ -70,7 +73,7 @@ def run_function(streams: Streams, function: Callable[..., Any], *, frames: str 
     """Run a plain function over the whole streams: it takes pandas, Polars or Arrow tables, and gives one or two."""
     case = _case(streams)
     given = function(*[_frame(stream.table, frames) for stream in case])
-    results = given if isinstance(given, tuple | list) else (given,)
+    results = given if isinstance(given, tuple) else (given,)
     outputs = tuple(_output(_arrow(result)) for result in results)
     return SubjectRun(case, outputs, "function", subject=name_of_subject(function))
 

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamproof.errors import InputError
+from streamproof.errors import InputError, did_you_mean
 from streamproof.events.time import Span, duration, show_moment, to_tick
 from streamproof.properties.contents import Explicit, Part
 from streamproof.properties.rows import Columns, Window, as_record
@@ -236,7 +236,12 @@ def _ticks(table: pa.Table, time: str) -> list[int]:
 
 def event_times(table: pa.Table, time: str) -> Ints:
     """The event times of a table in microseconds since 1970."""
+    if time not in table.column_names:
+        raise InputError(f'the rows have no column "{time}"', fix=did_you_mean(time, table.column_names))
     column = table.column(time)
+    if not (pa.types.is_timestamp(column.type) or pa.types.is_integer(column.type)):
+        fix = "give instants: zoned datetimes, or whole microseconds since 1970"
+        raise InputError(f'the column "{time}" has no times but {column.type}', fix=fix)
     if pa.types.is_timestamp(column.type):
         column = pc.cast(column, pa.timestamp("us", tz=column.type.tz)).cast(pa.int64())
     result: Ints = column.to_numpy().astype(np.int64)
@@ -344,7 +349,10 @@ def positive(span: Span, what: str) -> int:
 def instant(moment: object) -> int:
     """An instant in microseconds since 1970: a zoned datetime, ISO text with a zone, or the number itself."""
     if isinstance(moment, str):
-        moment = datetime.fromisoformat(moment)
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError:
+            raise InputError(f"{moment!r} is not an instant", fix='write e.g. "2024-05-01T12:00:00Z"') from None
     if isinstance(moment, datetime):
         return to_tick(moment, "us")
     if isinstance(moment, int) and not isinstance(moment, bool):
@@ -392,6 +400,10 @@ def as_schema(given: Mapping[str, Any] | pa.Schema | None) -> pa.Schema | None:
     """Columns and their types as users write them: an Arrow schema, or names with Arrow types or their names."""
     if given is None or isinstance(given, pa.Schema):
         return given
-    return pa.schema(
-        [(name, pa.type_for_alias(kind) if isinstance(kind, str) else kind) for name, kind in given.items()]
-    )
+    try:
+        return pa.schema(
+            [(name, pa.type_for_alias(kind) if isinstance(kind, str) else kind) for name, kind in given.items()]
+        )
+    except (ValueError, TypeError) as error:
+        fix = 'name Arrow types: "int64", "float64", "string", "bool", "timestamp[us, tz=UTC]"'
+        raise InputError(f"schema={dict(given)!r}: {error}", fix=fix) from None
