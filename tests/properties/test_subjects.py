@@ -184,7 +184,7 @@ def test_late_rows_and_a_restart_at_every_micro_batch(spark: SparkSession) -> No
     def counted(rows: DataFrame) -> DataFrame:
         return rows.withWatermark("at", "30 seconds").groupBy(F.window("at", "1 minute"), "key").count()
 
-    late = stream((0.1, 1), (1.4, 1), (0.95, 2), (2.9, 1), (0.3, 1), (3.5, 2), (1.9, 1))
+    late = stream((0.1, 1), (1.9, 1), (0.95, 2), (2.9, 1), (3.5, 2), (0.3, 1), (2.2, 1))
     through = run_stream(spark, late, counted)
     assert through.late_rows >= 1  # what came after its window was closed
     for at in range(4):

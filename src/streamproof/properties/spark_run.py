@@ -37,6 +37,7 @@ FOLDER: Final = "STREAMPROOF_FOLDER"  # where files go; on a cluster, a folder t
 _DELAY = re.compile(r"EventTimeWatermark .*?, (?:INTERVAL ')?([0-9][^\n']*?)'?(?:\s*\[[^\n]*)?$", re.M)
 _CAUSE = re.compile(r"[\w.]*(?:Error|Exception)\b[^:]*: .")
 SECONDS: Final = 600
+PARTS: Final = 8  # of a large file
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,10 @@ def write_feed(feed: Feed, folder: Path) -> None:
     first = clock.time() - len(feed.batches) - 10
     for number, batch in enumerate(feed.batches):
         file = folder / f"{number:06d}.parquet"
-        pq.write_table(batch, file, compression="none", use_dictionary=False, write_statistics=False)
+        rows = max(1000, -(-batch.num_rows // PARTS))  # in parts, so that Spark can read them at once
+        pq.write_table(
+            batch, file, compression="none", use_dictionary=False, write_statistics=False, row_group_size=rows
+        )
         os.utime(file, (first + number, first + number))
 
 
@@ -208,6 +212,10 @@ _QUICK: Final = {
     "spark.sql.streaming.pollingDelay": "1ms",
     "spark.sql.streaming.minBatchesToRetain": "2",
     "spark.sql.session.timeZone": "UTC",
+    # the usual one asks the shell about every file; what survives a crash of the machine does not matter here
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
 }
 
 
