@@ -18,6 +18,7 @@ class Explicit:
     """Elements that were drawn one by one."""
 
     elements: tuple[Any, ...]
+    places: tuple[int, ...] | None = None  # in their window, in ticks, where they were drawn with them
 
     @property
     def count(self) -> int:

@@ -12,7 +12,7 @@ from hypothesis.strategies import SearchStrategy
 from streamproof.errors import InputError
 from streamproof.events.time import Span
 from streamproof.properties.contents import Contents, Explicit, Part
-from streamproof.properties.generators import SEEDS, Gen, whole
+from streamproof.properties.generators import SEEDS, Gen, place, whole
 from streamproof.properties.rows import as_record
 from streamproof.properties.sampling import sampler_of
 from streamproof.properties.streams import (
@@ -29,23 +29,7 @@ from streamproof.properties.streams import (
 if TYPE_CHECKING:
     from hypothesis.internal.conjecture.data import ConjectureData
 
-FEW = 1000  # ticks that Hypothesis draws evenly
-SLOTS, ENDS = 60, 10  # parts of a window, and how much more often a time lies at its start and at its end
 STRAGGLERS = 3  # rows at most that are drawn to be late, or to come twice
-
-
-def place(data: ConjectureData, ticks: int) -> int:
-    """One of so many ticks: near the start, the very last, or anywhere between.
-
-    Hypothesis alone would draw most of them near the start, so that hardly a row were late or long after another.
-    """
-    if ticks <= FEW:
-        return data.draw(whole(0, ticks - 1))
-    slot = data.draw(whole(0, SLOTS + 2 * ENDS - 1)) - ENDS
-    if slot >= SLOTS:
-        return ticks - 1
-    low, high = (max(0, at) * ticks // SLOTS for at in (slot, max(0, slot) + 1))
-    return low + data.draw(whole(0, high - low - 1))
 
 
 def windows(
@@ -106,7 +90,7 @@ def _as_given(rows: list[Any], time: str, layout: Layout, columns: pa.Schema | N
 
 
 class Windows(SearchStrategy[WindowedStream]):
-    """The strategy of streams: windows, then rows, then times, then disorder, in this order."""
+    """The strategy of streams: windows, then rows with their times, then disorder, in this order."""
 
     def __init__(
         self,
@@ -134,7 +118,8 @@ class Windows(SearchStrategy[WindowedStream]):
         return None if any(pa.types.is_null(column.type) for column in schema) else schema
 
     def do_draw(self, data: ConjectureData) -> WindowedStream:
-        drawn = self.generator.contents(data)
+        ticks = max(1, self.layout.size // self.step)
+        drawn = self.generator.contents(data, ticks if self.gap is None else None)
         timed = tuple(tuple(self._timed(part, data) for part in contents) for contents in drawn)
         schema = self.schema if self.schema is not None else self._probed(drawn, data)
         stream = WindowedStream(timed, self.layout, self.time, schema)
@@ -153,7 +138,8 @@ class Windows(SearchStrategy[WindowedStream]):
         if self.gap is not None:
             return Timed(part, self._session(part.count, data), self.layout.size, self.step)
         ticks = max(1, self.layout.size // self.step)
-        return Timed(part, tuple(place(data, ticks) * self.step for _ in part.elements), self.layout.size, self.step)
+        places = part.places if part.places is not None else [place(data, ticks) for _ in part.elements]
+        return Timed(part, tuple(at * self.step for at in places), self.layout.size, self.step)
 
     def _session(self, count: int, data: ConjectureData) -> tuple[int, ...]:
         """Times that are less than a gap apart, from the start of the session."""

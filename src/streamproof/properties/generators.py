@@ -11,6 +11,7 @@ always(of(just('w'), 1), 2) + later(2, of(just('d'), 1))
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,10 +28,13 @@ if TYPE_CHECKING:
 GeneratorLike: TypeAlias = "SearchStrategy[Any]"
 MOST_DRAWN = 250  # rows that are drawn one by one over a whole stream; what is more comes from seeds
 MOST_WINDOWS = 1_200  # Hypothesis has room for about 8,000 bytes of choices, and a window takes some
+MOST_ROWS = 64  # rows of a large stream that are drawn one by one
 ROOM = 4  # rows of a large window that are drawn one by one
 POOL = 8  # elements that stand for a large window where the strategy's inside is unknown
 
 
+FEW = 1000  # ticks that Hypothesis draws evenly
+SLOTS, ENDS = 60, 10  # parts of a window, and how much more often a time lies at its start and at its end
 SEEDS = st.integers(0, 2**32 - 1)
 
 
@@ -40,9 +44,47 @@ def whole(low: int, high: int) -> SearchStrategy[int]:
     return st.integers(low, high)
 
 
+def place(data: ConjectureData, ticks: int) -> int:
+    """One of so many ticks: near the start, the very last, or anywhere between.
+
+    Hypothesis alone would draw most of them near the start, so that hardly a row were late or long after another.
+    """
+    if ticks <= FEW:
+        return data.draw(whole(0, ticks - 1))
+    slot = data.draw(whole(0, SLOTS + 2 * ENDS - 1)) - ENDS
+    if slot >= SLOTS:
+        return ticks - 1
+    low, high = (max(0, at) * ticks // SLOTS for at in (slot, max(0, slot) + 1))
+    return low + data.draw(whole(0, high - low - 1))
+
+
 @lru_cache(maxsize=1024)
 def _lists(item: SearchStrategy[Any], low: int, high: int) -> SearchStrategy[list[Any]]:
     return st.lists(item, min_size=low, max_size=high)
+
+
+@dataclass(frozen=True)
+class Room:
+    """How windows are drawn: so many rows of each one by one, each with a place among so many ticks if it has one."""
+
+    rows: int
+    ticks: int | None
+
+
+class Placed(SearchStrategy[tuple[Any, int]]):
+    """An element and its place in its window."""
+
+    def __init__(self, item: SearchStrategy[Any], ticks: int) -> None:
+        super().__init__()
+        self.item, self.ticks = item, ticks
+
+    def do_draw(self, data: ConjectureData) -> tuple[Any, int]:
+        return data.draw(self.item), place(data, self.ticks)
+
+
+@lru_cache(maxsize=1024)
+def _placed(item: SearchStrategy[Any], ticks: int) -> SearchStrategy[tuple[Any, int]]:
+    return Placed(item, ticks)
 
 
 class Gen(SearchStrategy[list[list[Any]]]):
@@ -51,20 +93,20 @@ class Gen(SearchStrategy[list[list[Any]]]):
     longest: int  # windows at most
     most: int  # rows at most, over all windows
 
-    def parts(self, data: ConjectureData, room: int) -> list[Contents]:
-        """Draw the windows; ``room`` is the number of rows that a window may draw one by one."""
+    def parts(self, data: ConjectureData, room: Room) -> list[Contents]:
+        """Draw the windows; ``room`` says how many rows a window may draw one by one."""
         raise NotImplementedError
 
-    def contents(self, data: ConjectureData) -> list[Contents]:
-        """Draw the windows, row by row where the whole stream is small."""
+    def contents(self, data: ConjectureData, ticks: int | None = None) -> list[Contents]:
+        """Draw the windows, row by row where the whole stream is small; with ``ticks``, each row with its place."""
         if self.longest > MOST_WINDOWS:
             raise FormulaError(
                 f"{self.longest:,} windows are too many to draw; {MOST_WINDOWS:,} fit",
                 at=repr(self),
                 fix="draw fewer windows; rows are no problem, a window may have thousands",
             )
-        small = self.most <= MOST_DRAWN
-        return self.parts(data, self.most if small else max(1, min(ROOM, 64 // max(self.longest, 1))))
+        many = self.most if self.most <= MOST_DRAWN else max(1, min(ROOM, MOST_ROWS // max(self.longest, 1)))
+        return self.parts(data, Room(many, ticks))
 
     def do_draw(self, data: ConjectureData) -> list[list[Any]]:
         return [elements(window) for window in self.contents(data)]
@@ -119,19 +161,27 @@ class Of(Gen):
             self._sampler = sampler_of(self.item)
         return self._sampler
 
-    def parts(self, data: ConjectureData, room: int) -> list[Contents]:
-        if self.high <= room:
-            return [(Explicit(tuple(data.draw(_lists(self.item, self.low, self.high)))),)]
+    def parts(self, data: ConjectureData, room: Room) -> list[Contents]:
+        if self.high <= room.rows:
+            return [(self._rows(data, self.low, self.high, room),)]
         least = 0 if self.sampler is not None else min(1, self.low)
-        room = max(room, POOL) if self.sampler is None else room
-        drawn = tuple(data.draw(_lists(self.item, least, min(room, self.high))))
+        many = max(room.rows, POOL) if self.sampler is None else room.rows
+        rows = self._rows(data, least, min(many, self.high), room)
+        drawn = rows.elements
         sampler = self.sampler or (pooled(drawn) if drawn else None)
         more = 0 if sampler is None else data.draw(whole(max(0, self.low - len(drawn)), self.high - len(drawn)))
         if not more or sampler is None:
-            return [(Explicit(drawn),)]
+            return [(rows,)]
         # what counts is more + skip, so that shrinking can lower the one by raising the other: the rows in front go
         skip = data.draw(whole(0, self.high)) if self.low < self.high else 0
-        return [(Explicit(drawn), Bulk(sampler, more, data.draw(SEEDS), skip))]
+        return [(rows, Bulk(sampler, more, data.draw(SEEDS), skip))]
+
+    def _rows(self, data: ConjectureData, low: int, high: int, room: Room) -> Explicit:
+        """Rows drawn one by one, each with its place right behind it, so that shrinking takes both away."""
+        if room.ticks is None:
+            return Explicit(tuple(data.draw(_lists(self.item, low, high))))
+        placed = data.draw(_lists(_placed(self.item, room.ticks), low, high))
+        return Explicit(tuple(element for element, _ in placed), tuple(place for _, place in placed))
 
     def __repr__(self) -> str:
         many = f"{self.low}" if self.low == self.high else f"{self.low}, {self.high}"
@@ -147,7 +197,7 @@ class Drawn(Gen):
         super().__init__()
         self.items = items
 
-    def parts(self, data: ConjectureData, room: int) -> list[Contents]:
+    def parts(self, data: ConjectureData, room: Room) -> list[Contents]:
         drawn = data.draw(self.items)
         if isinstance(drawn, Mapping | str) or not isinstance(drawn, Iterable):
             fix = "say how many: of(element, n), or of(element, n, m)"
@@ -166,7 +216,7 @@ class Exactly(Gen):
         self.given = [tuple(window) for window in given]
         self.longest, self.most = len(self.given), sum(len(window) for window in self.given)
 
-    def parts(self, data: ConjectureData, room: int) -> list[Contents]:
+    def parts(self, data: ConjectureData, room: Room) -> list[Contents]:
         return [(Explicit(window),) for window in self.given]
 
     def __repr__(self) -> str:
@@ -193,7 +243,7 @@ class Later(Composed):
         self.n = n
         self.longest, self.most = n + inner.longest, inner.most
 
-    def parts(self, data: ConjectureData, room: int) -> list[Contents]:
+    def parts(self, data: ConjectureData, room: Room) -> list[Contents]:
         return (
             [(), *[()] * (self.n - 1), *self.inner[0].parts(data, room)] if self.n else self.inner[0].parts(data, room)
         )
@@ -210,14 +260,14 @@ class Repeated(Composed):
         self.t = t
         self.longest, self.most = t - 1 + inner.longest, t * inner.most
 
-    def parts(self, data: ConjectureData, room: int) -> list[Contents]:
+    def parts(self, data: ConjectureData, room: Room) -> list[Contents]:
         return repeated(self.inner[0], self.t, data, room)
 
     def __repr__(self) -> str:
         return f"always({self.inner[0]!r}, {self.t})"
 
 
-def repeated(inner: Gen, t: int, data: ConjectureData, room: int) -> list[Contents]:
+def repeated(inner: Gen, t: int, data: ConjectureData, room: Room) -> list[Contents]:
     """t draws, each shifted by one window more, united."""
     result: list[Contents] = []
     for shift in range(t):
@@ -233,7 +283,7 @@ class Delayed(Composed):
         self.t = t
         self.longest, self.most = t - 1 + inner.longest, inner.most
 
-    def parts(self, data: ConjectureData, room: int) -> list[Contents]:
+    def parts(self, data: ConjectureData, room: Room) -> list[Contents]:
         return [()] * data.draw(st.integers(0, self.t - 1)) + self.inner[0].parts(data, room)
 
     def __repr__(self) -> str:
@@ -249,7 +299,7 @@ class UntilGen(Composed):
         self.longest = t - 1 + max(first.longest, second.longest)
         self.most = (t - 1) * first.most + second.most
 
-    def parts(self, data: ConjectureData, room: int) -> list[Contents]:
+    def parts(self, data: ConjectureData, room: Room) -> list[Contents]:
         first, second = self.inner
         k = data.draw(st.integers(0, self.t - 1))
         return united(repeated(first, k, data, room), second.parts(data, room), shift=k)
@@ -267,7 +317,7 @@ class ReleaseGen(Composed):
         self.longest = t - 1 + max(first.longest, second.longest)
         self.most = t * second.most + first.most
 
-    def parts(self, data: ConjectureData, room: int) -> list[Contents]:
+    def parts(self, data: ConjectureData, room: Room) -> list[Contents]:
         first, second = self.inner
         k = data.draw(st.integers(0, self.t))  # t stands for: never released
         held = repeated(second, min(k + 1, self.t), data, room)
@@ -284,7 +334,7 @@ class Union(Composed):
         super().__init__(left, right)
         self.longest, self.most = max(left.longest, right.longest), left.most + right.most
 
-    def parts(self, data: ConjectureData, room: int) -> list[Contents]:
+    def parts(self, data: ConjectureData, room: Room) -> list[Contents]:
         left, right = self.inner
         return united(left.parts(data, room), right.parts(data, room))
 
@@ -299,7 +349,7 @@ class Then(Composed):
         super().__init__(left, right)
         self.longest, self.most = left.longest + right.longest, left.most + right.most
 
-    def parts(self, data: ConjectureData, room: int) -> list[Contents]:
+    def parts(self, data: ConjectureData, room: Room) -> list[Contents]:
         left, right = self.inner
         return left.parts(data, room) + right.parts(data, room)
 
@@ -315,12 +365,14 @@ class Dependent(Gen):
         self.f, self.t = f, t
         self.longest, self.most = t, t * ROOM
 
-    def parts(self, data: ConjectureData, room: int) -> list[Contents]:
+    def parts(self, data: ConjectureData, room: Room) -> list[Contents]:
         result: list[Contents] = []
         for at in range(self.t):
             past = [elements(window) for window in result[:at]]
             past += [[] for _ in range(at - len(past))]
-            result = united(result, generator(self.f(past)).parts(data, max(room, ROOM)), shift=at)
+            result = united(
+                result, generator(self.f(past)).parts(data, replace(room, rows=max(room.rows, ROOM))), shift=at
+            )
         return result + [()] * (self.t - len(result))
 
     def __repr__(self) -> str:
