@@ -170,6 +170,18 @@ def test_rows_of_a_seed_shrink_from_both_ends() -> None:
     assert find(strategy, lambda stream: 57 in stream.rows.column("v")).count == 1
 
 
+def test_a_row_shrinks_away_with_its_time() -> None:
+    keys = st.fixed_dictionaries({"key": st.integers(1, 3)})
+    one = windows(always(of(keys, 0, 3), 3), size="1 hour", time="at")
+
+    def follows(pair: Any) -> bool:
+        return any(
+            x.key == y.key and 0 < (x.at - y.at).total_seconds() < 3600 for x in pair[0].rows for y in pair[1].rows
+        )
+
+    assert sum(stream.count for stream in find(st.tuples(one, one), follows)) == 2
+
+
 def test_a_recorded_stream_keeps_its_order() -> None:
     rows = [{"at": START + second * 10**6, "v": second} for second in (1, 5, 3, 70)]
     stream = recorded(rows, time="at", size="1 minute")
