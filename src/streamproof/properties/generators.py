@@ -52,10 +52,8 @@ def place(data: ConjectureData, ticks: int) -> int:
     if ticks <= FEW:
         return data.draw(whole(0, ticks - 1))
     slot = data.draw(whole(0, SLOTS + 2 * ENDS - 1)) - ENDS
-    if slot >= SLOTS:
-        return ticks - 1
-    low, high = (max(0, at) * ticks // SLOTS for at in (slot, max(0, slot) + 1))
-    return low + data.draw(whole(0, high - low - 1))
+    within = data.draw(whole(0, ticks // SLOTS - 1))  # in every slot, so that each can shrink to another
+    return ticks - 1 if slot >= SLOTS else max(0, slot) * ticks // SLOTS + within
 
 
 @lru_cache(maxsize=1024)

@@ -60,11 +60,13 @@ class Bench:
     batches: int | str
 
     def _ran(self, feeds: Sequence[Feed], mode: str) -> Ran:
+        __tracebackhide__ = True
         run = streamed if mode == "stream" else batched
         return run(self.spark, feeds, self.subject, self.setting)
 
     def alone(self, case: Case, mode: str) -> SubjectRun:
         """One case in a run of its own."""
+        __tracebackhide__ = True
         feeds = _even([feed_of(stream, self.batches) for stream in case])
         ran = self._ran(feeds, mode)
         return self._run(case, ran, feeds, "alone" if mode == "stream" else "batch")

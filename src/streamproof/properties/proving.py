@@ -114,6 +114,7 @@ def _judging(inner: Callable[..., Any], rounds: Rounds) -> Callable[..., Any]:
 
     @wraps(inner)
     def body(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
         rounds.calls = 0
         try:
             return inner(*args, **kwargs)

@@ -46,6 +46,7 @@ class Request:
 
     def alone(self, mode: str | None = None) -> SubjectRun:
         """Run it by itself."""
+        __tracebackhide__ = True  # pytest shows the line of the test
         return self.bench.alone(self.case, mode or self.mode)
 
 
@@ -138,6 +139,7 @@ class Rounds:
 
     def run(self, request: Request) -> SubjectRun:
         """The run that a body asked for."""
+        __tracebackhide__ = True
         self.calls += 1
         if self.guesses and _final():
             raise Recollect  # the smallest case so far; candidates are still open
@@ -162,6 +164,7 @@ class Rounds:
             raise Recollect
 
     def _missing(self, request: Request) -> SubjectRun:
+        __tracebackhide__ = True
         group = self.groups.setdefault(request.group, Group())
         if request.mode == "stream" and not _final() and self._batch_agrees(group, request):
             return self._guessed(group, request)

@@ -43,6 +43,7 @@ def run_stream(
     micro-batches and goes on from its checkpoint. ``mode="batch"`` runs the same function over finished tables.
     ``reach`` is how far beyond its inputs the subject may look; the flush comes after it.
     """
+    __tracebackhide__ = True
     case = _case(streams)
     if not hasattr(spark, "readStream"):
         fix = "run_stream(spark, stream, subject), with the fixture streamproof_spark"

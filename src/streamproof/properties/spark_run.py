@@ -100,6 +100,7 @@ def frames_of(subject: Subject, inputs: Sequence[DataFrame]) -> tuple[DataFrame,
     """The subject's outputs for these inputs."""
     from pyspark.sql import DataFrame  # noqa: PLC0415
 
+    __tracebackhide__ = True
     given = subject(*inputs)
     frames = tuple(given) if isinstance(given, tuple | list) else (given,)
     for frame in frames:
@@ -158,6 +159,7 @@ def spark_schema(spark: SparkSession, schema: pa.Schema) -> Any:
 
 def streamed(spark: SparkSession, feeds: Sequence[Feed], subject: Subject, setting: Setting) -> Ran:
     """Run as streaming queries, one after another for each output, until every last window has arrived."""
+    __tracebackhide__ = True  # pytest shows the line of the test, and that of the subject
     with scratch() as folder, quick(spark):
         sources = [source_of(spark, feed, folder / f"in{n}", setting) for n, feed in enumerate(feeds)]
         frames = frames_of(subject, sources)
@@ -269,6 +271,7 @@ def _state_store(frames: Sequence[DataFrame]) -> dict[str, str]:
 
 def _query(frame: DataFrame, checkpoint: Path, setting: Setting) -> tuple[Output, tuple[Trigger, ...]]:
     """Run one query to its end, killing and restarting it where asked."""
+    __tracebackhide__ = True
     found: dict[int, pa.Table] = {}
     triggers: list[Trigger] = []
     killed: list[int] = []  # the micro-batch that the kill came in; it is done again after the restart
@@ -297,6 +300,7 @@ class KilledError(Exception):
 
 
 def _started(frame: DataFrame, collect: Callable[..., None], checkpoint: Path, setting: Setting) -> StreamingQuery:
+    __tracebackhide__ = True
     writer = frame.writeStream.foreachBatch(collect).outputMode(setting.output_mode)
     try:
         return writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
@@ -305,6 +309,7 @@ def _started(frame: DataFrame, collect: Callable[..., None], checkpoint: Path, s
 
 
 def _finish(query: StreamingQuery) -> None:
+    __tracebackhide__ = True
     try:
         if not query.awaitTermination(SECONDS):
             query.stop()
@@ -322,7 +327,8 @@ def _explained(error: Exception) -> RunError:
     fix = None
     if "watermark" in text:
         fix = 'call withWatermark in the subject, or give run_stream(…, watermark="10 minutes")'
-    return RunError(f"the subject broke off: {(causes or [text])[-1][:500]}", at=text[:1500], fix=fix)
+    cause = (causes or [text])[-1][:500]
+    return RunError(f"the subject broke off: {cause}", at=None if text.startswith(cause) else text[:1500], fix=fix)
 
 
 def _trigger(progress: Any) -> Trigger:
