@@ -60,8 +60,9 @@ def streamproof_spark(request: pytest.FixtureRequest) -> SparkSession:
     master = request.config.getoption("--streamproof-master") or os.environ.get("STREAMPROOF_MASTER")
     if running is not None:
         return running
+    few = {} if master is None or master.startswith("local") else {"spark.sql.shuffle.partitions": "4"}  # not 200
     with _python_path():
-        return session(**({"spark.master": master} if master else {}))
+        return session(**({"spark.master": master} if master else {}), **few)
 
 
 @contextmanager
