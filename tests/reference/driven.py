@@ -155,7 +155,7 @@ def _row(plan: Typed, event: Row, t: int, members: Sequence[Row], args: dict[str
     if node.begin is not None:
         payload[node.begin] = event[0]
     if node.end is not None:
-        payload[node.end] = event[1]
+        payload[node.end] = None if event[1] >= FOREVER else event[1]
     for name, agg in node.aggs:
         values = [args[name](row) if name in args else None for row in members]
         payload[name] = aggregate(agg.fn, agg.params, values, plan.schema[name])

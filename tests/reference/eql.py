@@ -247,7 +247,7 @@ class World:
                 seen = [r for r in mine if r[0] <= t and (window is None or r[0] >= t - window)]
                 if group is not None:
                     seen = [r for r in seen if _key(r[1], self.query.group) == group]
-                found += self._rows(t, {**p, "begin": b}, seen)
+                found += self._rows(t, {**p, "begin": b, "end": None if e >= FOREVER else e}, seen)
         return found
 
     def _rows(

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from streamproof.engines.base import Engine, engine
-from streamproof.engines.spark.session import session
+from streamproof.engines.spark.session import active, session
 from tests.reference.engine import ReferenceEngine
 from tests.spark.sessions import FAST
 
@@ -23,7 +23,7 @@ def open_engine(name: str, dsn: str | None = None) -> Iterator[Engine]:
     elif name == "reference":
         yield ReferenceEngine()
     elif name == "spark":
-        yield engine(name, session=session(**FAST))
+        yield engine(name, session=active() or session(**FAST))
     elif name != "postgres":
         yield engine(name)
     elif dsn is not None:

@@ -105,7 +105,8 @@ class During(Node):
     - ``arrival``: every datum in ``[le, re)``, which sees its own group as ``hop`` does
 
     Without ``reach`` it has no limit. ``latest`` keeps of each group the last datum alone. A trigger that sees nothing
-    gives no row, unless ``empty`` asks for one. ``begin`` and ``end`` name columns for the driving event's lifetime.
+    gives no row, unless ``empty`` asks for one. ``begin`` and ``end`` name columns for the driving event's lifetime;
+    where it has not ended the end is null, and results given before then are corrected when it ends.
     """
 
     op: ClassVar[str] = "during"
@@ -137,8 +138,6 @@ class During(Node):
             raise PlanError("a hop belongs to the trigger hop, and only there", fix='give trigger "hop" and a hop')
         if self.reach is not None and self.trigger == "end":
             raise PlanError("the trigger end sees the whole event: it takes no reach", fix="leave reach out")
-        if self.end is not None and self.trigger != "end":
-            raise PlanError("only the trigger end knows the end", fix="leave end out")
         if self.latest and self.trigger != "start":
             raise PlanError("latest belongs to the trigger start", fix="leave latest out")
         if self.empty and (self.trigger not in ("start", "end") or self.latest or set(self.group) - set(self.key)):

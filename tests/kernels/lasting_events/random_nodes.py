@@ -59,7 +59,7 @@ def _during(choices: Choices, key: tuple[str, ...]) -> Plan:
     reach = choices.integer(1, 8) if choices.chance(60) and trigger != "end" and not latest else None
     hop = choices.integer(1, 5) if trigger == "hop" else None
     begin = "begin" if choices.chance(50) else None
-    end = "end" if trigger == "end" and choices.chance(50) else None
+    end = "end" if choices.chance(50) else None
     return During(left, D, aggs, trigger, key, group, reach, hop, begin, end, latest, empty)
 
 

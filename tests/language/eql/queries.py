@@ -75,7 +75,10 @@ class QueryMaker:
                     eql.Lasting(self.instant(by, 0, clocks=False), self.span(3, 9), by), self.span(1, 4)
                 )
             case "inside":
-                return eql.Sequence(self.lasting(by, depth - 1), self.instant(by, depth - 1, clocks=False))
+                return eql.Sequence(
+                    self.lasting(by, 2 if self.choices.chance(30) else depth - 1),
+                    self.instant(by, depth - 1, clocks=False),
+                )
         return self.clock()
 
     def clock(self) -> Event:
@@ -90,8 +93,10 @@ class QueryMaker:
         if by is None:
             by = ("k",) if self.choices.chance(60) else ()
         if depth > 1 and self.choices.chance(25):
-            inner, outer = self.lasting(by, 0), self.lasting(by if self.choices.chance(70) else (), 0)
-            return eql.Sequence(outer, inner, None, self.choices.chance(70))
+            nested = 2 if self.choices.chance(15) else 0
+            other = by if self.choices.chance(60) else self.choices.pick(((), ("k",)))
+            inner, outer = self.lasting(by, nested), self.lasting(other, nested)
+            return eql.Sequence(outer, inner, None, self.choices.chance(60))
         begin = self.instant(by, depth - 1, clocks=False)
         longest = self.span(2, 12) if self.choices.chance(40) else None
         if self.choices.chance(30):
@@ -130,8 +135,6 @@ class QueryMaker:
                 return Query(self.items(), stream, eql.Meanwhile(self.lasting()), empty=empty, **shared)
         hop = self.span(1, 5) if self.choices.chance(60) else None
         event = self.lasting()
-        while isinstance(event, eql.Sequence) and not event.open:
-            event = self.lasting()
         window = window or (5 if hop is not None else None)
         return Query(self.items(), stream, eql.Meanwhile(event, True), window=window, hop=hop, **shared)
 

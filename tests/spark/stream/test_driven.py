@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,8 +17,12 @@ from streamproof.workbench.case import Case
 from tests.kernels.lasting_events.random_nodes import random_node_case
 from tests.language.eql.queries import random_query_case
 from tests.reference.choices import RandomChoices
+from tests.spark.stream.multiplex import run_together
 from tests.spark.stream.splitting import Subject
 from tests.spark.stream.test_bucket import expected, run_in_buckets
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def subject_of(case: Case, seed: int) -> Subject:
@@ -38,6 +44,21 @@ def test_buckets_and_micro_batches_do_not_change_the_result(make: object) -> Non
         assert run_in_buckets(subject, batches=1 + seed % 5, seed=seed, forget=bool(seed % 2)) == wanted, f"seed {seed}"
         cut += subject.count > 1
     assert cut > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [random_query_case, random_node_case], ids=["queries", "nodes"])
+def test_random_ones_on_spark(make: object, spark: SparkSession, folder: Path) -> None:
+    subjects, wanted = [], []
+    for seed in range(3000, 3080):
+        subject = subject_of(make(RandomChoices(seed)), seed)  # type: ignore[operator]
+        result = expected(subject)
+        if not isinstance(result, str):
+            subjects.append(subject)
+            wanted.append(result)
+    results = run_together(spark, subjects, folder, batches=4)
+    assert [n for n, found in enumerate(results) if found != wanted[n]] == []
+    assert len(results) > 50
 
 
 def test_a_query_with_a_key_is_split_by_it() -> None:

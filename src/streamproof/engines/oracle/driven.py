@@ -293,7 +293,7 @@ def _result(
     places = [right.schema.names.index(name) for name in node.group]
     keys = [f"c{place} AS k{n}" for n, place in enumerate(places)]
     kinds = compiler.create("kinds", f"SELECT DISTINCT {listed('n, trigger_id', keys)} FROM {members}")
-    times = [t for name, t in ((node.begin, "a.le"), (node.end, "a.re")) if name is not None]
+    times = [t for name, t in ((node.begin, "a.le"), (node.end, f"nullif(a.re, {INFINITE})")) if name is not None]
     own = [*(f"k.k{n}" for n in range(len(places))), *(f"a.{name}" for name in left.payload), *times]
     aggs = [f"r.c{n}" for n in range(len(node.aggs))]
     columns = [f"{text} AS c{n}" for n, text in enumerate([*own, *aggs])]

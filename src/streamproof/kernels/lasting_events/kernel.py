@@ -8,7 +8,9 @@ State. Let c be the lesser of both frontiers. Results before c are final. Drivin
 and data that no driving event can see any more: those before all that still last (of the same key), or, where only the
 recent past is seen, before that.
 
-Everything at t depends on what comes up to t, so the output's frontier is c.
+Everything at t depends on what comes up to t, so the output's frontier is c. But where results tell the end of an event
+that may still change, they are only final when it cannot: then the frontier is held at the least begin of such events,
+and what they saw is kept.
 """
 
 from __future__ import annotations
@@ -61,6 +63,7 @@ class DuringKernel:
         self.seen = BEGINNING  # the latest start of the data
         self._settled = BEGINNING  # the frontier when something was last forgotten
         self._fresh = self._left = 0  # rows that came since then, and that were left then
+        self._tells_end = node.end is not None and node.trigger != "end"
         self._kinds = kinds
         self._left_key = [left.names.index(name) for name in node.key]
         self._sub_key = [right.names.index(name) for name in (*node.key, *node.group)]
@@ -79,7 +82,16 @@ class DuringKernel:
         if len(parts) > 1 or (len(output) and output.w.min() < 0):
             output = consolidate(output, self.output, self.context.strings)
         self._settle_now_and_then()
-        return output.at(min(self.frontiers))
+        return output.at(self._held())
+
+    def _held(self) -> int:
+        """Results before it are final."""
+        frontier = min(self.frontiers)
+        if not self._tells_end or self.frontiers[0] >= FOREVER:
+            return frontier
+        lefts = self.lefts.all_rows()
+        begins = lefts[lefts[:, RE] >= self.frontiers[0], LE]
+        return min(frontier, int(begins.min())) if len(begins) else frontier
 
     def _due(self) -> int:
         """Up to here results are given."""
@@ -205,8 +217,12 @@ class DuringKernel:
             self.layout.read(lambda cell: gather(lefts, at, PAYLOAD + cell), n, strings)
             for n in range(len(self.layout.columns))
         ]
-        times = [cell for name, cell in ((self.node.begin, LE), (self.node.end, RE)) if name is not None]
-        return columns + [pa.array(gather(lefts, at, cell)) for cell in times]
+        if self.node.begin is not None:
+            columns.append(pa.array(gather(lefts, at, LE)))
+        if self.node.end is not None:
+            ends = gather(lefts, at, RE)
+            columns.append(pa.array(ends, mask=ends >= FOREVER))
+        return columns
 
     # --- cleanup ------------------------------------------------------------------------------------------------------
 
@@ -229,7 +245,8 @@ class DuringKernel:
             self.slices = None if self.slices is None else Slices.none(self.answers.parts or [])
             return
         lefts = self.lefts.all_rows()
-        live = (lefts[:, LE] if self.scopes.trigger == "start" else lefts[:, RE]) >= frontier
+        over = LE if self.scopes.trigger == "start" and not self._tells_end else RE
+        live = lefts[:, over] >= frontier
         lefts = lefts[live]
         self.lefts.replace(lefts)
         rows = self.data.all_rows()
@@ -254,7 +271,7 @@ class DuringKernel:
     def _needed(self, rows: Cells, lefts: Cells, frontier: int) -> Ints:
         """For each row the start from which data of its key are needed."""
         if self.scopes.trigger == "start":
-            return self._recent(rows, frontier)
+            return self._recent(rows, self._held())
         subs, place = keys_of(rows), places_of(rows)
         keys = keys_of(lefts)
         least = np.full(len(keys) + 1, frontier)
@@ -263,7 +280,7 @@ class DuringKernel:
         at = np.searchsorted(keys, owners)
         known = (at < len(keys)) & (keys[np.minimum(at, len(keys) - 1)] == owners if len(keys) else False)
         needed = np.where(known, least[np.minimum(at, len(keys))], frontier)
-        if self.scopes.reach != NO_REACH:
+        if self.scopes.reach != NO_REACH and not self._tells_end:
             needed = np.maximum(needed, frontier - self.scopes.reach + 1)
         return needed[place]
 

@@ -10,6 +10,7 @@ from typing import Final
 from lark import Token, UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
 
 from streamproof.errors import StreamproofError
+from streamproof.plan.aggregates import AGGREGATES
 from streamproof.plan.driven.places import refuse
 
 ORDER: Final = (
@@ -32,6 +33,8 @@ _FOREIGN: Final = {
     "when": "write AT … for an instant, or DURING … for a lasting event",
     "while": "write DURING LASTING(begin, end)",
 }
+_EVENTS: Final = ("ARRIVE", "BECOMES", "CHANGES", "LASTING", "TIME")
+QUOTES_OR_COMMENTS: Final = re.compile(r"'(?:[^'\n]|'')*'|\"(?:[^\"\n]|\"\")*\"|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/")
 _SMART: Final = "“”‘’„«»`"
 
 
@@ -45,7 +48,7 @@ def unexpected(error: UnexpectedInput, text: str) -> StreamproofError:
     at_end = isinstance(error, UnexpectedEOF) or token is None or token.type == "$END" or (place or 0) >= len(text)
     found = "the end of the text" if at_end else f"{_shown(token)}"
     offset = len(text.rstrip()) if at_end else place or 0
-    missing = _missing(text[: place or 0])
+    missing = _missing(text[: place or 0]) or _unclosed(text, at_end=at_end) or _not_an_event(text, place or 0)
     if missing is not None:
         return refuse(missing[0], text, missing[2], fix=missing[1])
     what = f"expected {_listed(expected)}, found {found}"
@@ -60,7 +63,37 @@ def _missing(before: str) -> tuple[str, str, int] | None:
     found = re.search(r"(?i)\bfrom\s+(on|every|at|during|where)\s*$", before)
     if found:
         return "the stream is missing after FROM", "name it: FROM S", found.start(1)
+    found = re.search(r"(?i)\bas\s+(from)\s+\w*\s*$", before)
+    if found:
+        return "a name is missing after AS", "name the column: avg(v) AS mean", found.start(1)
     return None
+
+
+def _unclosed(text: str, *, at_end: bool) -> tuple[str, str, int] | None:
+    """What was opened and never closed."""
+    bare = QUOTES_OR_COMMENTS.sub(lambda found: "x" * len(found.group()), text)
+    comment = bare.find("/*")
+    if comment >= 0:
+        return "the comment is never closed", "close it with */", comment
+    waiting: list[int] = []
+    for place, char in enumerate(bare if at_end else ""):
+        if char == "(":
+            waiting.append(place)
+        elif char == ")" and waiting:
+            waiting.pop()
+    if waiting:
+        return "the parenthesis is never closed", "close the parenthesis with )", waiting[-1]
+    return None
+
+
+def _not_an_event(text: str, place: int) -> tuple[str, str, int] | None:
+    """A word before a parenthesis where an event should stand."""
+    found = re.search(r"(?i)(?:\b(?:at|during)\s+|[(,@=]\s*)([a-z_]\w*)\s*$", text[:place])
+    if not found or not text[place:].startswith("("):
+        return None
+    near = get_close_matches(found.group(1).upper(), _EVENTS, n=1, cutoff=0.5)
+    fix = f"did you mean {near[0]}?" if near else f"events are {', '.join(_EVENTS)}"
+    return f'there is no event called "{found.group(1)}(…)"', fix, found.start(1)
 
 
 def _character(error: UnexpectedCharacters, text: str) -> StreamproofError:
@@ -105,9 +138,9 @@ def _fix(expected: set[str], token: Token | None, text: str, offset: int) -> str
     near = _near(word, expected)
     if near:
         return f"did you mean {near}?"
-    if "RPAR" in expected and (token is None or word in (";", "from", "window", "hop", "group", "qos")):
+    if expected & {"RPAR"} and word in (";", "from", "window", "hop", "group", "qos"):
         return "close the parenthesis with )"
-    for rule in (_after_items, _after_drive, _in_events):
+    for rule in (_after_items, _misplaced, _after_drive, _in_events, _in_changes):
         fix = rule(expected, word, before)
         if fix:
             return fix
@@ -124,9 +157,18 @@ def _after_items(expected: set[str], word: str, before: str) -> str | None:
     if "FROM" in expected:
         if word == "*":
             return "select aggregates, e.g. count(*)"
+        last = before.rsplit(maxsplit=1)[-1].lower()
+        if last in AGGREGATES and word.isidentifier():
+            return f"put what it is of in parentheses: {last}({word})"
+        if "AS" in expected and word not in AGGREGATES and re.fullmatch(r"[\w']+", word):
+            return f"write AS before a name: AS {word.strip(chr(39))}"
         return "separate what you select by commas, and go on with FROM stream"
     if expected == {"NAME", "QUOTED"} and re.search(r"(?i)\bfrom$", before):
-        return "name the stream after FROM"
+        return "name the stream after FROM; queries do not nest" if word == "(" else "name the stream after FROM"
+    if expected - {"$END"} == {"EVENT", "SELECT"}:
+        return "begin with SELECT or EVENT, e.g. SELECT count(*) FROM S EVERY 10s WINDOW 60s;"
+    if expected == {"EQUALS"}:
+        return "write EVENT name = event;"
     if "NAME" in expected and word == "*":
         return "select aggregates, e.g. count(*)"
     if word == "," and re.search(r"(?i)\bfrom\s+\S+$", before):
@@ -134,9 +176,34 @@ def _after_items(expected: set[str], word: str, before: str) -> str | None:
     return None
 
 
+def _misplaced(expected: set[str], word: str, before: str) -> str | None:
+    """Words and commas that belong elsewhere."""
+    if word == "continuous" or (re.search(r"(?i)\bcontinuous$", before) and word == "lasting"):
+        return "CONTINUOUS stands after the event: DURING LASTING(begin, end) CONTINUOUS"
+    if word == "every" and re.search(r"(?i)\bcontinuous\b", before):
+        return "write HOP after CONTINUOUS: CONTINUOUS HOP 10s"
+    if re.search(r"(?i)\bat\s+every$", before):
+        return f"write EVERY {word} without AT, or AT TIME(EVERY {word})"
+    if word == "by" and "CONTINUOUS" in expected:
+        return "BY stands inside of LASTING: LASTING(begin, end BY column); or write GROUP BY"
+    if word == "within" and "WINDOW" in expected:
+        return "WITHIN stands after two instants, a @ b WITHIN 5s, or inside of CHANGES; how far back to look is WINDOW"
+    if word == "," and expected & {"WINDOW", "PAIR"}:
+        return "leave the comma out: what follows stands without one"
+    if word == "." and re.search(r"(?i)\bbacklog\s+\d+$", before):
+        return "BACKLOG takes a whole number"
+    if word == "(" and re.search(r"(?i)\bby$", before):
+        return "write the columns without parentheses: BY a, b"
+    return None
+
+
 def _after_drive(expected: set[str], word: str, before: str) -> str | None:
     if {"ON", "DURING"} <= expected:
-        return "say what drives the query: ON ARRIVAL, EVERY 10s, AT an instant, or DURING a lasting event"
+        drives = "say what drives the query: ON ARRIVAL, EVERY 10s, AT an instant, or DURING a lasting event"
+        if word in ("window", "hop", "group", "emit", "qos"):
+            return f"{drives}; {word.upper()} comes after it"
+        named = word.isidentifier() and re.search(r"(?i)\bfrom\s+\S+$", before)
+        return f"streams have no second name here; {drives}" if named else drives
     if expected == {"ARRIVAL"}:
         return "write ON ARRIVAL"
     if expected == {"BY"}:
@@ -148,27 +215,47 @@ def _after_drive(expected: set[str], word: str, before: str) -> str | None:
     if "WINDOW" in expected and word in ("where", "on", "every", "at", "during"):
         return ORDER
     if expected & {"SEMICOLON", "SEMI"} and word in ("select", "event"):
-        return "end the query before it with a semicolon"
+        return "end what stands before it with a semicolon"
     return None
 
 
 def _in_events(expected: set[str], word: str, before: str) -> str | None:
+    called = re.search(r"(?i)\b(arrive|becomes|changes|lasting|time)$", before)
+    if expected == {"LPAR"} and called:
+        return f"write {called.group(1).upper()} with parentheses: {called.group(1).upper()}(…)"
+    named = re.search(r"(?i)\b(arrive|becomes|changes)\($", before)
+    if expected == {"NAME", "QUOTED"} and named:
+        return f"name the stream: {named.group(1).upper()}(S{'' if named.group(1).lower() == 'arrive' else '…'})"
+    if word == ":" and "AT_SIGN" in expected:
+        return "a condition stands inside of ARRIVE or BECOMES: ARRIVE(S: v > 1)"
+    if "PLUS" in expected and "LASTING" in expected and re.match(r"-|\d", word):
+        return (
+            f"a length of time has a plus: +{word if word != '-' else '10s'}; or write an event, e.g. ARRIVE(S: v > 1)"
+        )
     if "LASTING" in expected and "ARRIVE" in expected:
         return "write an event: ARRIVE(S: condition), BECOMES(S: condition), CHANGES(S.c BY 5), TIME(…), LASTING(…)"
     if expected == {"COLON"}:
         return "put a colon between the stream and the condition: BECOMES(S: v > 1)"
     if "COLON" in expected and "RPAR" in expected:
         return "put a colon between the stream and the condition: ARRIVE(S: v > 1)"
-    if expected == {"BY", "UP", "DOWN"}:
-        return "say by how much: CHANGES(S.column UP BY 5)"
     if expected == {"EACH", "FIFO", "LIFO"}:
         return "PAIR takes EACH (an end closes all that are open), FIFO or LIFO"
-    if expected == {"DOT"}:
-        return "name the column: CHANGES(S.column BY 5)"
     if "COMMA" in expected and re.search(r"(?i)lasting\([^()]*(\([^()]*\))?[^()]*$", before):
         return "LASTING takes a begin and an end: LASTING(begin, end) or LASTING(begin, +10s)"
     if "DURATION" in expected:
         return "give a length of time with a unit, e.g. 10s, 500ms, 1 hour"
     if "STRING" in expected:
         return "TIME takes '2026-01-01T00:00Z', EVERY 10s or CRON '0 * * * *'"
+    return None
+
+
+def _in_changes(expected: set[str], word: str, before: str) -> str | None:
+    if expected == {"BY", "UP", "DOWN"}:
+        return "say by how much: CHANGES(S.column UP BY 5)"
+    if expected == {"DOT"}:
+        return "name the column: CHANGES(S.column BY 5)"
+    if expected == {"INTEGER", "DECIMAL", "MINUS"}:
+        return "give a number, e.g. BY 5"
+    if {"SINCE", "WITHIN"} <= expected:
+        return "a change is a number, in the units of the column: CHANGES(S.c BY 5), CHANGES(S.c BY 5 WITHIN 1m)"
     return None

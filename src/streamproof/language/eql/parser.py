@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 from lark import Lark, Token, Tree, UnexpectedInput
 
 from streamproof.errors import PlanError, StreamproofError, did_you_mean
-from streamproof.language.eql.mistakes import unexpected
+from streamproof.language.eql.mistakes import QUOTES_OR_COMMENTS, unexpected
 from streamproof.language.eql.words import default_name
 from streamproof.language.notation import check_size
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
-from streamproof.plan.driven.places import at_place, refuse
+from streamproof.plan.driven.places import at_place, refuse, word_offset
 from streamproof.plan.driven.query import (
     OTHER,
     Arrive,
@@ -41,9 +41,10 @@ from streamproof.plan.driven.query import (
     Qos,
     Query,
     Sequence,
+    latest_values,
     parts_of,
 )
-from streamproof.plan.expr import Expr, Value
+from streamproof.plan.expr import Col, Expr, Value, transform
 from streamproof.plan.parse import parse
 from streamproof.plan.text import quote
 
@@ -91,12 +92,9 @@ def _tree(text: str) -> Part:
         raise unexpected(error, text) from None
 
 
-_QUOTES_OR_COMMENTS = re.compile(r"'(?:[^'\n]|'')*'|\"(?:[^\"\n]|\"\")*\"|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/")
-
-
 def _ended(text: str) -> str:
     """The text with a semicolon at its end; the last one may be left out."""
-    bare = _QUOTES_OR_COMMENTS.sub(lambda found: "x" if found.group()[0] in "'\"" else " ", text).rstrip()
+    bare = QUOTES_OR_COMMENTS.sub(lambda found: "x" if found.group()[0] in "'\"" else " ", text).rstrip()
     return text if not bare or bare.endswith(";") else f"{text}\n;"
 
 
@@ -128,8 +126,8 @@ class _Reader:
 
     def query(self, tree: Part, known: dict[str, Event]) -> Query:
         parts = [part for part in tree.children if isinstance(part, Tree)]
-        items, shown = self.items(parts[0])
         stream, at = self.name(parts[1])
+        items, shown = self.items(parts[0], stream)
         where = next((part for part in parts if part.data == "where"), None)
         drive = next(self.drive(part) for part in parts if part.data in _DRIVES)
         query = Query(
@@ -138,7 +136,8 @@ class _Reader:
         )  # fmt: skip
         if where is not None:
             place = _start(where.children[1])
-            query = replace(query, where=self.expression(where.children[1]), where_at=place)
+            query = replace(query, where=self.expression(where.children[1], stream), where_at=place)
+            self.refuse_others(query.where, "WHERE", stream, place)
         for part in parts:
             if part.data in _CLAUSES:
                 query = self.clause(query, part)
@@ -153,7 +152,7 @@ class _Reader:
             if not isinstance(event, Named):
                 waiting += parts_of(event)
             elif event.name not in known:
-                fix = did_you_mean(event.name, known) if known else f"define it: EVENT {event.name} = …;"
+                fix = did_you_mean(event.name, known) if known else _define(event.name)
                 raise self.refuse(f'there is no event "{event.name}"', event.at, fix)
             elif event.name not in used:
                 used.add(event.name)
@@ -176,38 +175,55 @@ class _Reader:
         backlog = int(tree.children[4]) if len(tree.children) > 3 else None
         return replace(query, qos=Qos(self.duration(tree.children[2]), backlog))
 
-    def items(self, tree: Part) -> tuple[tuple[Item, ...], list[tuple[str, int]]]:
+    def refuse_others(self, expr: Expr | None, what: str, stream: str, at: int) -> None:
+        """The data are of one stream; only the conditions of events read others."""
+        for other, name in latest_values(expr) if expr is not None else ():
+            place = word_offset(self.text, other, at)
+            fix = f"read {other}.{name} in the condition of an event, or join the streams in SQL"
+            raise self.refuse(f"{what} sees {stream} alone, not {other}", place, fix)
+
+    def items(self, tree: Part, stream: str) -> tuple[tuple[Item, ...], list[tuple[str, int]]]:
         items: list[Item] = []
         shown: list[tuple[str, int]] = []
         for part in tree.children:
             if part.data == "column":
                 shown.append(self.name(part.children[0]))
             else:
-                items.append(self.item(part))
+                items.append(self.item(part, stream))
         if not items:
             name, at = shown[0]
-            raise self.refuse(f'"{name}" is no aggregate', at, f"select an aggregate, e.g. last({name}) or count(*)")
+            fix = f"select an aggregate, e.g. last({name}) or count(*)"
+            if name.lower() in AGGREGATES:
+                fix = f"write {name}({'*' if name.lower() == 'count' else 'column'})"
+            raise self.refuse(f'"{name}" is no aggregate', at, fix)
         return tuple(items), shown
 
-    def item(self, tree: Part) -> Item:
+    def item(self, tree: Part, stream: str) -> Item:
         call = tree.children[0]
         at = _start(call)
-        aggregate = self.aggregate(call)
+        aggregate = self.aggregate(call, stream)
         if len(tree.children) > 2:
             return Item(self.name(tree.children[2])[0], aggregate, at)
         return Item(default_name(aggregate), aggregate, at, named=False)
 
-    def aggregate(self, call: Part) -> Aggregate:
+    def aggregate(self, call: Part, stream: str) -> Aggregate:
         fn, at = str(call.children[0]).lower(), _start(call)
         if fn not in AGGREGATES:
             raise self.refuse(f'unknown aggregate "{call.children[0]}"', at, did_you_mean(fn, AGGREGATES))
         parts = self.arguments(call.children[1]) if len(call.children) > 1 else []
         first, rest = parts[:1], parts[1:]
-        arg = None if not first or (fn == "count" and first[0][0] == "*") else self.parsed(*first[0])
+        if first and first[0][0] == "*" and fn != "count":
+            raise self.refuse(
+                f"{fn} needs a column, and * is none", first[0][1], f"write {fn}(column); count(*) counts"
+            )
+        arg = None if not first or first[0][0] == "*" else self.parsed(*first[0], stream)
+        self.refuse_others(arg, fn, stream, at)
         try:
             return Aggregate(fn, arg, tuple(self.constant(*part) for part in rest))
         except StreamproofError as error:
             error.fix = error.fix.replace(f'["{fn}", "column"]', f"{fn}(column)") if error.fix else None
+            if "0 parameters" in error.what:
+                error.what, error.fix = f"{fn} takes one argument", f"write {fn}(column)"
             raise at_place(error, self.text, at) from None
 
     def arguments(self, tokens: Part) -> list[tuple[str, int]]:
@@ -267,7 +283,7 @@ class _Reader:
         stream, place = self.name(tree.children[1])
         if len(tree.children) < 3:
             return Arrive(stream, None, place)
-        where, where_at = self.expression(tree.children[3]), _start(tree.children[3])
+        where, where_at = self.expression(tree.children[3], stream), _start(tree.children[3])
         made = Arrive if tree.data == "arrive" else Becomes
         return made(stream, where, place, where_at)
 
@@ -339,14 +355,14 @@ class _Reader:
             return int(tree.children[0])
         return re.sub(r"\s+", " ", str(tree.children[0]))
 
-    def expression(self, tree: Part) -> Expr:
-        return self.parsed(self.text[_start(tree) : _end(tree)], _start(tree))
+    def expression(self, tree: Part, stream: str) -> Expr:
+        return self.parsed(self.text[_start(tree) : _end(tree)], _start(tree), stream)
 
-    def parsed(self, text: str, at: int) -> Expr:
-        """An expression; ``Stream.column`` is the latest value of another stream."""
+    def parsed(self, text: str, at: int, stream: str) -> Expr:
+        """An expression over a stream; ``Stream.column`` is the latest value of another stream."""
         self.refuse_habits(text, at)
         try:
-            return parse(_with_others(text))
+            return transform(parse(_with_others(text)), lambda part: _own(part, stream))
         except StreamproofError as error:
             found = re.search(r"near '(.*)'", error.what)
             offset = text.find(found.group(1)) if found else -1
@@ -355,15 +371,22 @@ class _Reader:
 
     def refuse_habits(self, text: str, at: int) -> None:
         """What other languages write."""
-        bare = _QUOTES_OR_COMMENTS.sub(lambda found: " " * len(found.group()), text)
+        bare = QUOTES_OR_COMMENTS.sub(lambda found: " " * len(found.group()), text)
         for habit, what, fix in _HABITS:
             found = re.search(habit, bare)
             if found:
                 raise self.refuse(what, at + found.start(), fix)
 
 
+def _define(name: str) -> str:
+    return f"define it: EVENT {name} = …; or if it is a stream, write ARRIVE({name})"
+
+
 _HABITS = (
     (r"==", "== is not EQL", "compare with a single ="),
+    (r"=>", "=> is not EQL", "write >="),
+    (r"=<", "=< is not EQL", "write <="),
+    (r"(?i)(?<![<>])(=|<>|!=)\s*null\b", "nothing equals null", "write is null, or is not null"),
     (r"&&", "&& is not EQL", "write and"),
     (r"\|\|\s*\w+\s*[<>=]", "|| joins strings in EQL", "write or"),
 )
@@ -380,11 +403,18 @@ _OPERATORS = frozenset(
 _REFERENCE = re.compile(r"(?<![\w.\"'])([A-Za-z_]\w*)\s*\.\s*([A-Za-z_]\w*)(?!\s*[\w(.])")
 
 
+def _own(part: Expr, stream: str) -> Expr:
+    """``Room.temp`` in an expression over Room is its column."""
+    if isinstance(part, Col) and part.name.startswith(f"{stream}{OTHER}"):
+        return Col(part.name.split(OTHER, 1)[1])
+    return part
+
+
 def _with_others(text: str) -> str:
     """``Limits.high`` as one quoted name, outside of quotes."""
     parts: list[str] = []
     done = 0
-    for found in [*_QUOTES_OR_COMMENTS.finditer(text), None]:
+    for found in [*QUOTES_OR_COMMENTS.finditer(text), None]:
         end = found.start() if found is not None else len(text)
         parts.append(_plain_names(text[done:end]))
         if found is not None:

@@ -15,7 +15,7 @@ from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.driven import clocks
 from streamproof.plan.driven.clocks import pick, same, semi_join
-from streamproof.plan.driven.places import at_place, refuse, word_offset
+from streamproof.plan.driven.places import at_place, refuse, with_sign, word_offset
 from streamproof.plan.driven.query import (
     OTHER,
     Arrive,
@@ -34,14 +34,14 @@ from streamproof.plan.driven.query import (
     parts_of,
 )
 from streamproof.plan.driving import Drift, During, Pairing, Transition
-from streamproof.plan.expr import Call, Col, Expr, columns_of, literal
+from streamproof.plan.expr import Call, Col, Expr, all_of, columns_of, literal
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
 from streamproof.plan.typing import Scope, require
 from streamproof.plan.windows import Snapshot
 
 Key: TypeAlias = "tuple[str, ...]"
-BEGIN = "begin"
+BEGIN, END = "begin", "end"
 Instant: TypeAlias = "Once | Every | Cron | Arrive | Becomes | Changes | Sequence"
 _CLOCKS = (Once, Every, Cron)
 
@@ -67,7 +67,7 @@ class Events:
         try:
             yield
         except StreamproofError as error:
-            raise at_place(error, self.query.text, at) if error.at is None else error from None
+            raise at_place(with_sign(error), self.query.text, at) if error.at is None else error from None
 
     def ticks(self, span: Span, at: int | None, what: str) -> int:
         """A length of time in ticks; one of nothing is an error."""
@@ -99,6 +99,8 @@ class Events:
             return
         for part in parts_of(event):
             self.check_cycles(part, seen)
+        if isinstance(event, Sequence) and event.within is not None and self.lasts(event.inner):
+            raise self.refuse("WITHIN is about two instants", event.at, fix="leave WITHIN out")
 
     def lasts(self, event: Event) -> bool:
         """Whether it has a begin and an end."""
@@ -144,6 +146,8 @@ class Events:
             what, fix = f'{stream} has no column "{name}"', did_you_mean(name, schema.names)
             if self.query.text and at and self.query.text[at - 1] == '"':
                 fix = f"double quotes are for names; text stands in single quotes: '{name}'"
+            elif fix.startswith("known"):
+                fix += f"; text stands in single quotes: '{name}'"
             raise self.refuse(what, at, fix=fix, name="unknown_column")
 
     # --- instants -----------------------------------------------------------------------------------------------------
@@ -323,10 +327,7 @@ class Events:
             case Lasting():
                 return self._lasting(found)
             case Sequence() if self.lasts(found):
-                if not found.open:
-                    what = "whether one event lies within another is only known when it ends"
-                    raise self.refuse(what, found.at, fix="add OPEN: the outer event need only be open at its begin")
-                return self._open_at_begin(found)
+                return self._open_at_begin(found) if found.open else self._within(found)
         raise self.refuse("an instant stands where a lasting event is needed", getattr(found, "at", None), fix=_LASTING)
 
     def _lasting(self, event: Lasting) -> Plan:
@@ -393,6 +394,40 @@ class Events:
         select = tuple((name, Col(name, "l")) for name in by or (clocks.ONE,))
         return nodes.Join(inner, lasting, same(named), select)
 
+    def _within(self, event: Sequence) -> Plan:
+        """The inner events that lie within an outer one; what is still open lies within what is still open."""
+        by = self.by(event.inner)
+        shared = tuple(name for name in by if name in self.by(event.outer))
+        inner, outer = self._timed(event.inner, by), self._timed(event.outer, shared)
+        earlier = Call("lte", (Col(BEGIN, "r"), Col(BEGIN, "l")))
+        later = Call("lte", (Col(END, "l"), Col(END, "r")))
+        inside = all_of([earlier, Call("or", (Call("is_null", (Col(END, "r"),)), later))])
+        named = (*(by or (clocks.ONE,)), BEGIN, END)
+        select = tuple((name, Col(name, "l")) for name in named)
+        marks = nodes.Distinct(nodes.Join(inner, outer, _both(same(shared), inside), select))
+        return nodes.Join(inner, marks, same(named), select[:-2])
+
+    def _timed(self, event: Event, by: Key) -> Plan:
+        """Lasting events with the columns ``begin`` and ``end``, which is null while they are open."""
+        spans = pick(self.spans(event), by)
+        seen = ((f"seen{OTHER}", Aggregate("count")),)
+        begins = During(spans, nodes.ToPoint(spans), seen, "start", by, reach=1, begin=BEGIN, end=END)
+        is_open = Call("is_null", (Col(END),))
+        length = Call("sub", (Col(END), Col(BEGIN)))
+        closed = nodes.AlterDuration(nodes.Where(begins, Call("not", (is_open,))), length)
+        return nodes.Union((closed, nodes.AlterDuration(nodes.Where(begins, is_open), None)))
+
+    def length(self, event: Event) -> int | None:
+        """How long lasting events are, where that is known when they begin."""
+        match self.resolved(event):
+            case Lasting(end=int() | str() | timedelta() as end, max=longest) as found:
+                lengths = [self.ticks(end, found.at, "the length")]
+                lengths += [] if longest is None else [self.ticks(longest, found.at, "MAX")]
+                return min(lengths)
+            case Sequence(inner=inner, open=True):
+                return self.length(inner)
+        return None
+
     def _ends_alike(self, event: Event) -> bool:
         """Whether lasting events of one key and begin have one end."""
         match self.resolved(event):
@@ -405,7 +440,7 @@ class Events:
     @staticmethod
     def begun(spans: Plan, by: Key) -> Plan:
         """Lasting events with the column ``begin``."""
-        exprs = tuple((name, Col(name)) for name in by or (clocks.ONE,))
+        exprs: nodes.Named = tuple((name, Col(name)) for name in by) or ((clocks.ONE, clocks.whole(1)),)
         return nodes.Select(spans, (*exprs, (BEGIN, clocks.LE)))
 
     def within_marks(self, event: Sequence) -> Plan:

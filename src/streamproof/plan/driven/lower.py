@@ -13,6 +13,7 @@ Each model is one `During` over the query's data: what drives it, and what each 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -22,7 +23,7 @@ from streamproof.plan import nodes
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
 from streamproof.plan.driven import clocks
 from streamproof.plan.driven.clocks import pick
-from streamproof.plan.driven.events import BEGIN, Events, Key
+from streamproof.plan.driven.events import BEGIN, END, Events, Key
 from streamproof.plan.driven.places import at_place
 from streamproof.plan.driven.query import (
     At,
@@ -38,13 +39,11 @@ from streamproof.plan.driven.query import (
     Sequence,
 )
 from streamproof.plan.driving import Driven, During
-from streamproof.plan.expr import Col
+from streamproof.plan.expr import Call, Col
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
 from streamproof.plan.typing import Scope, require, type_of
 from streamproof.plan.windows import Hopping
-
-END = "end"
 
 
 def lowered(node: Driven, schemas: Mapping[str, Schema], registry: Registry | None = None) -> Plan:
@@ -85,8 +84,9 @@ class _Model:
             with events.placed(query.where_at):
                 require(query.where, scope, BOOL, "the condition of WHERE")
         names = [item.name for item in query.items]
+        times = (BEGIN, END) if isinstance(query.drive, Meanwhile) else ()
         for n, item in enumerate(query.items):
-            if item.name in names[:n]:
+            if item.name in (*names[:n], *times):
                 raise self._duplicate(item)
             events.check_columns(query.stream, item.aggregate.arg, item.at)
             with events.placed(item.at):
@@ -100,14 +100,23 @@ class _Model:
     def _refuse(self, what: str, fix: str, at: int | None = None) -> StreamproofError:
         return self.events.refuse(what, self.query.at if at is None else at, fix=fix)
 
+    def _at(self, clause: str) -> int | None:
+        """Where a clause of the query stands in its text."""
+        text, at = self.query.text, self.query.at
+        found = None if text is None or at is None else re.compile(rf"(?i)\b{clause}\b").search(text, at)
+        return at if found is None else found.start()
+
     def _clauses(self, *, window: bool, hop: bool = False, empty: bool = False, model: str) -> None:
         """Refuse clauses that mean nothing here."""
         if self.query.window is not None and not window:
-            raise self._refuse(f"WINDOW means nothing with {model}", "add CONTINUOUS, or leave WINDOW out")
+            raise self._refuse(
+                f"WINDOW means nothing with {model}", "add CONTINUOUS, or leave WINDOW out", self._at("WINDOW")
+            )
         if self.query.hop is not None and not hop:
-            raise self._refuse(f"HOP means nothing with {model}", "HOP belongs to DURING … CONTINUOUS; leave it out")
+            fix = "HOP belongs to DURING … CONTINUOUS; leave it out"
+            raise self._refuse(f"HOP means nothing with {model}", fix, self._at("HOP"))
         if self.query.empty and not empty:
-            raise self._refuse(f"EMIT EMPTY means nothing with {model}", "leave EMIT EMPTY out")
+            raise self._refuse(f"EMIT EMPTY means nothing with {model}", "leave EMIT EMPTY out", self._at("EMIT"))
 
     def _group(self, by: Key) -> Key:
         """The columns of the data to group by; those of the driving event are told apart anyhow."""
@@ -134,7 +143,7 @@ class _Model:
 
     def _window(self) -> int | None:
         window = self.query.window
-        return None if window is None else self.events.ticks(window, self.query.at, "WINDOW")
+        return None if window is None else self.events.ticks(window, self._at("WINDOW"), "WINDOW")
 
     def _aggs(self) -> tuple[tuple[str, Aggregate], ...]:
         return tuple((item.name, item.aggregate) for item in self.query.items)
@@ -160,7 +169,9 @@ class _Model:
     def _instants(self, drive: At) -> Plan:
         event = self.events.resolved(drive.event)
         if self.events.lasts(event):
-            raise self._refuse("AT takes an instant, and this event lasts", "use DURING for lasting events")
+            raise self._refuse(
+                "AT takes an instant, and this event lasts", "use DURING for lasting events", drive.event.at
+            )
         window = self._window()
         self._clauses(window=True, empty=window is not None and not self.query.group, model="AT without WINDOW")
         key = tuple(name for name in drive.by if name in self.schema.names)
@@ -222,18 +233,24 @@ class _Model:
         self._clauses(window=True, hop=True, model="DURING … CONTINUOUS")
         by, window = self.events.by(found), self._window()
         key, group = self._key(by), self._group(by)
-        hop = None if self.query.hop is None else self.events.ticks(self.query.hop, self.query.at, "HOP")
-        plan = During(
+        hop = None if self.query.hop is None else self.events.ticks(self.query.hop, self._at("HOP"), "HOP")
+        length = self.events.length(found)
+        plan: Plan = During(
             self.events.spans(found), self.data, self._aggs(), "arrival" if hop is None else "hop", key,
             _besides(group, key), None if window is None else window + 1, hop, begin=BEGIN,
+            end=END if length is None else None,
         )  # fmt: skip
-        return self._result(plan, group, by, (BEGIN,))
+        if length is not None:  # an end that is known from the begin on needs no correction
+            ended = Call("add", (Col(BEGIN), clocks.whole(length)))
+            names = tuple(dict.fromkeys((*group, *by, BEGIN, *(item.name for item in self.query.items))))
+            plan = nodes.Select(plan, (*((name, Col(name)) for name in names), (END, ended)))
+        return self._result(plan, group, by, (BEGIN, END))
 
     def _lasting(self, event: Event) -> Event:
         found = self.events.resolved(event)
         if not self.events.lasts(found):
             fix = "use AT for instants, or LASTING(begin, end)"
-            raise self._refuse("DURING takes a lasting event, and this is an instant", fix, getattr(found, "at", None))
+            raise self._refuse("DURING takes a lasting event, and this is an instant", fix, event.at)
         return found
 
     def _key(self, by: Key) -> Key:

@@ -50,3 +50,19 @@ def word_offset(text: str | None, word: str, offset: int | None) -> int | None:
 def refuse(what: str, text: str | None, offset: int | None, *, fix: str, name: str = "bad_plan") -> StreamproofError:
     """An error about a place of a text."""
     return at_place(PlanError(what, fix=fix, name=name), text, offset)  # type: ignore[arg-type]  # names are checked
+
+
+_SIGNS = {"eq": "=", "ne": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">=", "in": "in"}
+
+
+def with_sign(error: StreamproofError) -> StreamproofError:
+    """An error about a comparison, with the sign that people write.
+
+    >>> with_sign(PlanError("gt takes values of one type, got int64, string")).what
+    '> takes values of one type, got int64, string'
+    """
+    fn, _, rest = error.what.partition(" takes values of one type")
+    if rest and fn in _SIGNS:
+        error.what = f"{_SIGNS[fn]} takes values of one type{rest}"
+        error.fix = "compare a number with a number and text with text, or cast one of them"
+    return error

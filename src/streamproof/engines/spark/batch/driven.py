@@ -13,8 +13,10 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 from pyspark.sql import types
 
+from streamproof.engines.spark.batch.failing import marked
 from streamproof.engines.spark.batch.relation import Context, Relation, long
 from streamproof.engines.spark.rows import spark_type
+from streamproof.errors import StreamproofError
 from streamproof.events.schema import FLOAT64, NULL, Schema, Type
 from streamproof.events.time import FOREVER
 from streamproof.plan.check import Typed
@@ -79,7 +81,10 @@ def _work(typed: Typed, context: Context, groups: tuple[str, ...]) -> Callable[[
 
         inputs = tuple(Typed(node, known) for known in schemas)
         kernel = KERNELS[node](Typed(node, schema, inputs), context_of(settings, "speculative"))
-        return _table(list(_output(kernel, rows, schemas)), schema, rows, groups)
+        try:
+            return _table(list(_output(kernel, rows, schemas)), schema, rows, groups)
+        except StreamproofError as error:
+            raise marked(error) from None
 
     return work
 
