@@ -200,3 +200,13 @@ def test_reserved_columns_say_how_to_rename(run: Run, lay: Lay) -> None:
     assert error["error"] == "reserved_column"
     done = run("run", lay("p.json", SOURCE), "--input", f"S={source}", "--map", "start=at,rename.w=weight", "--json")
     assert done.rows == [{"le": 1, "re": 2, "payload": {"weight": 2}}]
+
+
+def test_a_row_without_an_id_is_traced_by_its_line(run: Run, lay: Lay) -> None:
+    table = lay("s.csv", "t,v\n1,7\n2,8\n")
+    arguments = ("trace", lay("p.json", SOURCE), "--input", f"S={table}", "--map", "start=t", "--event")
+    assert "[1, 2) v=7" in run(*arguments, "#2").out
+    missing = run(*arguments, "#1", "--json")
+    assert error_of(missing)["fix"] == (
+        "give the id of an insert; a row of a file without one is called by its line: #2 is the first below a header"
+    )

@@ -153,7 +153,7 @@ class _Twins:
         if not self.source:
             raise InputError(
                 f'no input has an event "{self.event}"',
-                fix="give the id of an insert; rows without an id are numbered #0, #1, … in each file",
+                fix="give the id of an insert; a row of a file without one is called by its line: #2 is the first below a header",
             )
         for identity, passage in self.passages.items():
             passage.added, passage.missing = self.totals[identity].more(), self.totals[identity].less()
