@@ -51,15 +51,29 @@ def schedule(tuples: int, overlap: int, duration: int) -> np.ndarray:
 
 
 def online(kind: Any, tuples: int, overlap: int, duration: int) -> dict[str, float]:
-    """One algorithm, tuple by tuple: µs per tuple, µs from an end to its result, and the peak of what is held."""
+    """One algorithm, tuple by tuple: µs per tuple, µs from an end to its result, and the peak of what is held.
+
+    Between two events there is one call with all tuples, which costs as much as many tuples do. So a tuple's cost is what
+    more tuples cost in the same number of calls.
+    """
+    one, few = _fed(kind, tuples, overlap, duration, 1), 2 if kind.name == "SLES" else 8
+    many = [_fed(kind, tuples, overlap, duration, few)["feeding"] for _ in range(3)]
+    alone = [one["feeding"], *(_fed(kind, tuples, overlap, duration, 1)["feeding"] for _ in range(2))]
+    cost = (min(many) - min(alone)) / 1000 / max(one["tuples"], 1) / (few - 1)
+    return {"tuple_us": max(cost, 0.0), **{name: one[name] for name in ("response_us", "peak", "results", "sum")}}
+
+
+def _fed(kind: Any, tuples: int, overlap: int, duration: int, density: int) -> dict[str, float]:
+    """One run with so many tuples at each tick; ns for all tuples."""
     begins = schedule(tuples, overlap, duration)
-    values = np.random.default_rng(1).normal(20, 5, tuples).round(1)
+    values = np.random.default_rng(1).normal(20, 5, tuples * density).round(1)
     moments = sorted([(int(b), 1) for b in begins] + [(int(b) + duration, 0) for b in begins])
-    state, at, answers, waits, feeding, idle = kind(overlap * 4 + 64), 0, [], [], 0.0, _idle(kind)
+    state, at, answers, waits, feeding = kind(overlap * 4 + 64), 0, [], [], 0
     for t, is_begin in moments:
+        came = values[at * density : t * density]
         began = time.thread_time_ns()
-        state.tuples(values[at:t])
-        feeding += max(0, time.thread_time_ns() - began - idle)  # a call without tuples costs as much
+        state.tuples(came)
+        feeding += time.thread_time_ns() - began
         at = t
         if is_begin:
             state.begin()
@@ -67,18 +81,8 @@ def online(kind: Any, tuples: int, overlap: int, duration: int) -> dict[str, flo
         began = time.thread_time_ns()
         answers.append(state.end())
         waits.append(time.thread_time_ns() - began)
-    found = {"tuple_us": feeding / 1000 / max(at, 1), "response_us": float(np.median(waits)) / 1000 if waits else 0.0}
+    found = {"feeding": feeding, "tuples": at, "response_us": float(np.median(waits)) / 1000 if waits else 0.0}
     return {**found, "peak": state.peak, "results": len(answers), "sum": float(np.sum(answers))}
-
-
-def _idle(kind: Any) -> float:
-    """What a call without tuples costs, in ns."""
-    state, none, times = kind(64), np.empty(0), []
-    for _ in range(300):
-        began = time.thread_time_ns()
-        state.tuples(none)
-        times.append(time.thread_time_ns() - began)
-    return float(np.median(times))
 
 
 def experiment(tuples: int) -> list[dict[str, Any]]:
@@ -91,7 +95,7 @@ def experiment(tuples: int) -> list[dict[str, Any]]:
                 length_here = int(3e9 / overlap)
             else:
                 length_here = length
-            online(kind, min(length_here, 4 * duration), overlap, duration)  # compiled and warm
+            _fed(kind, min(length_here, 4 * duration), overlap, duration, 1)  # compiled and warm
             found = online(kind, length_here, overlap, duration)
             rows.append({"varied": varied, "overlap": overlap, "duration": duration, "algorithm": kind.name, **found})
         _agree([row for row in rows if (row["overlap"], row["duration"], row["varied"]) == (overlap, duration, varied)])

@@ -8,6 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamproof.engines.base import Settings
+from streamproof.engines.local.graph import Graph
+from streamproof.engines.local.processor import context_of
+from streamproof.events.batch import Batch
+from streamproof.events.schema import Schema
+from streamproof.kernels.delta import Delta
 from streamproof.language.eql import dumps, loads
 from streamproof.plan.check import check
 from streamproof.workbench.case import Case
@@ -50,6 +56,28 @@ def test_the_oracle_says_what_the_definition_says() -> None:
         for seed in range(12):
             case = random_query_case(RandomChoices(seed))
             assert wrong(case, engine) is None, f"seed {seed}: {dumps(case.plan)}"
+
+
+def test_results_of_an_open_event_are_given_at_once_and_corrected_when_it_ends() -> None:
+    schema = Schema.of({"v": "int64"})
+    typed = check(
+        loads("SELECT count(*) FROM D DURING LASTING(ARRIVE(B), ARRIVE(E)) CONTINUOUS"), dict.fromkeys("DBE", schema)
+    )
+    graph = Graph(typed, context_of(Settings(), "speculative"))
+
+    def push(name: str, *times: int, frontier: int) -> tuple[list[tuple[int, int, Any, Any]], int]:
+        batch = Batch.from_rows(schema, [(t, t + 1, 1, {"v": 0}) for t in times], frontier=frontier)
+        found = graph.push(name, Delta.from_batch(batch))
+        rows = zip(found.le.tolist(), found.w.tolist(), *(c.to_pylist() for c in found.columns[1:]), strict=True)
+        return sorted(rows, key=str), found.frontier
+
+    push("B", 1, frontier=6)
+    push("E", frontier=6)
+    assert push("D", 3, 5, frontier=6) == ([(3, 1, None, 1), (5, 1, None, 2)], 1)  # the event may still end
+    corrected = [(3, -1, None, 1), (3, 1, 6, 1), (5, -1, None, 2), (5, 1, 6, 2)]
+    assert push("E", 6, frontier=20)[0] == corrected
+    push("D", frontier=20)
+    assert push("B", frontier=20) == ([], 20)
 
 
 @pytest.mark.slow

@@ -12,11 +12,13 @@ from typing import Any, Final, get_type_hints
 from streamproof.events.schema import BOOL, FLOAT64, INT64, Type
 from streamproof.events.time import Span
 from streamproof.plan import nodes
+from streamproof.plan.driving import NODES
 from streamproof.plan.expr import Call, Col, Expr, Lit
 from streamproof.plan.nodes import Named, Node, Plan
 from streamproof.plan.windows import Window
 from streamproof.workbench.draw.choices import Choices
 from streamproof.workbench.draw.columns import Column, Readable, Shape, readable, readable_pair
+from streamproof.workbench.draw.driven import DRIVEN
 from streamproof.workbench.draw.expressions import ExpressionMaker
 from streamproof.workbench.draw.windowed import WindowMaker
 
@@ -37,7 +39,7 @@ class OperatorMaker:
         """The operator of that name above its inputs."""
         if op in OPERATORS:
             return OPERATORS[op].make(self, *inputs)
-        return self.unknown(next(node for node in nodes.NODES if node.op == op), inputs)
+        return self.unknown(next(node for node in NODES if node.op == op), inputs)
 
     def _expressions(self, shape: Shape, *, times: tuple[str, ...] = ("le",)) -> ExpressionMaker:
         return ExpressionMaker(self.choices, readable(shape, times=times))
@@ -281,8 +283,9 @@ OPERATORS: Final[dict[str, Operator]] = {
     )},
     "lasj": Operator(2, OperatorMaker.anti_join),
     **{op: Operator(1, getattr(OperatorMaker, op), windowed=True) for op in ("agg", "topk", "uda", "udo")},
+    **{op: Operator(arity, make) for op, (arity, make) in DRIVEN.items()},
 }  # fmt: skip
-BINDERS: Final = ("source", "group_input", "ref", "let", "group_apply", "advance_time")
+BINDERS: Final = ("source", "group_input", "ref", "let", "group_apply", "advance_time", "driven")
 """Nodes that are not simply put above others."""
 
 
@@ -292,7 +295,7 @@ def operators() -> dict[str, int]:
     >>> operators()["join"], operators()["topk"]
     (2, 1)
     """
-    found = {node.op: len(node.input_fields) for node in nodes.NODES if node.op not in BINDERS}
+    found = {node.op: len(node.input_fields) for node in NODES if node.op not in BINDERS}
     return {op: OPERATORS[op].arity if op in OPERATORS else arity for op, arity in found.items()}
 
 

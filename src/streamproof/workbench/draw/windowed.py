@@ -66,13 +66,13 @@ class WindowMaker:
 
     def aggregation(self, plan: Plan) -> Made:
         window, shape = self.window()
-        made = [self._aggregate() for _ in range(self.choices.integer(1, 3))]
+        made = [self.aggregate() for _ in range(self.choices.integer(1, 3))]
         aggs = tuple((f"a{n}", agg) for n, (agg, _) in enumerate(made))
         columns = tuple((f"a{n}", column) for n, (_, column) in enumerate(made))
         output = self._output()
         return nodes.Aggregation(plan, window, aggs, output), self._after(output, replace(shape, columns=columns))
 
-    def _aggregate(self) -> tuple[Aggregate, Column]:
+    def aggregate(self) -> tuple[Aggregate, Column]:
         expr, column = self._expressions().any(self.choices.integer(0, 2), rough=self.choices.chance(20))
         fn = self.choices.pick([name for name in AGGREGATES if self._fits(name, column)])
         if fn == "count":
