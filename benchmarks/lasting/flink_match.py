@@ -16,6 +16,7 @@ from pathlib import Path
 
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
+SETTINGS = {"parallelism.default": "1", "pipeline.object-reuse": "true", "taskmanager.memory.managed.size": "256m"}
 QUERY = """
     SELECT b, e, a FROM S MATCH_RECOGNIZE (
         ORDER BY ts
@@ -33,7 +34,8 @@ def main() -> None:
         path = Path(folder) / "s.csv"
         _write(path, tuples, overlap, duration)
         tables = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-        tables.get_config().set("parallelism.default", "1")
+        for name, value in SETTINGS.items():
+            tables.get_config().set(name, value)
         tables.execute_sql(f"""CREATE TEMPORARY TABLE S (t BIGINT, kind INT, v DOUBLE,
             ts AS TO_TIMESTAMP_LTZ(t, 3), WATERMARK FOR ts AS ts)
             WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'csv')""")
@@ -49,7 +51,7 @@ def _write(path: Path, tuples: int, overlap: int, duration: int) -> None:
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         for t in range(tuples):
-            writer.writerow([2 * t, 1 if t in begins else 0, round(chance.gauss(20, 5), 1)])
+            writer.writerow([t, 1 if t in begins else 0, round(chance.gauss(20, 5), 1)])
 
 
 def _seconds() -> float:

@@ -16,7 +16,9 @@ from streamproof.plan import nodes
 
 def trace(
     plan: Annotated[str, typer.Argument(help="A plan: FILE.json, .xml, .eql, .sql or module:object.", metavar="PLAN")],
-    event: Annotated[str, typer.Option(help="The id of the event to follow; a row without one is called by its line, e.g. #2.")],
+    event: Annotated[
+        str, typer.Option(help="The id of the event to follow; a row without one is called by its line, e.g. #2.")
+    ],
     input: Annotated[
         list[str] | None, typer.Option(help="NAME=FILE for each source; JSONL, CSV, Parquet or Arrow.")
     ] = None,

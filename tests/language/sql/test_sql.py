@@ -40,6 +40,10 @@ MEANINGS = (
         "SELECT a.k, a.v, b.v AS u FROM A a JOIN B b ON a.k = b.k",
         A.join(B, "l.k = r.k", select={"k": "l.k", "v": "l.v", "u": "r.v"}),
     ),
+    (
+        "SELECT a.k, a.v, b.v FROM A a JOIN B b ON a.k = b.k",
+        A.join(B, "l.k = r.k", select={"k": "l.k", "v": "l.v", "b_v": "r.v"}),
+    ),
     ("SELECT a.k FROM A a LEFT JOIN B b ON a.k = b.k", A.left_outer(B, "l.k = r.k", select={"k": "l.k"})),
     ("SELECT a.k FROM A a FULL JOIN B b ON a.k = b.k", A.full_outer(B, "l.k = r.k", select={"k": "l.k"})),
     ("SELECT * FROM A a ANTI JOIN B b ON a.k = b.k", A.without(B, "l.k = r.k")),
@@ -49,6 +53,16 @@ MEANINGS = (
         S.snapshot().top(3, by=[desc("v"), asc("k")]).select("k", "v"),
     ),
     ("SELECT TOP 1 BY v DESC * FROM S GROUP BY TUMBLING(5)", S.tumbling(5).top(1, by=desc("v"))),
+    (
+        "SELECT TOP 2 BY v DESC k, v, rank() AS place FROM S WHERE v > 1 GROUP BY k, TUMBLING(10 s)",
+        S.where("v > 1").group_by("k").apply(
+            lambda g: g.tumbling("10 s").top(2, by=desc("v"), rank="place").select("v", "place")
+        ),
+    ),
+    (
+        "SELECT TOP 2 BY v DESC v, k AS key FROM S GROUP BY k, TUMBLING(10 s)",
+        S.group_by("k").apply(lambda g: g.tumbling("10 s").top(2, by=desc("v")).select("v")).select("v", key="k"),
+    ),
     (
         "SELECT k, twavg(v, p => 2) AS x FROM S GROUP BY k, SNAPSHOT",
         S.group_by("k").snapshot().uda("twavg", "v", as_="x", params={"p": 2}),
@@ -69,6 +83,7 @@ WRONG = (
     ("SELECT count(*) FROM S", "count needs to know of which events", "TUMBLING"),
     ("SELECT k, count(*) FROM S GROUP BY k", "GROUP BY needs a window", "SNAPSHOT"),
     ("SELECT count(*) FROM S GROUP BY TUMBLNG(10)", 'unknown window "TUMBLNG"', 'did you mean "tumbling"?'),
+    ("SELECT count(*) FROM S GROUP BY TUMBLE(10 s)", 'unknown window "TUMBLE"', 'did you mean "tumbling"?'),
     ("SELECT count(*) FROM S GROUP BY HOPPING(10 s)", "HOPPING takes 2 values, got 1", "HOPPING(size, hop)"),
     ("SELECT v, count(*) FROM S GROUP BY SNAPSHOT", '"v" is neither grouped by nor aggregated', "last(v)"),
     ("SELECT k FROM S ORDER BY k", "ORDER BY is not supported", "TOP n BY"),

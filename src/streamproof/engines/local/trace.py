@@ -153,7 +153,8 @@ class _Twins:
         if not self.source:
             raise InputError(
                 f'no input has an event "{self.event}"',
-                fix="give the id of an insert; a row of a file without one is called by its line: #2 is the first below a header",
+                fix="give the id of an insert; a row of a file without one is called by its line: "
+                "#2 is the first below a header",
             )
         for identity, passage in self.passages.items():
             passage.added, passage.missing = self.totals[identity].more(), self.totals[identity].less()

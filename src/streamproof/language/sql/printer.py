@@ -140,12 +140,23 @@ def _constant(value: Any) -> str:
     return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
 
 
-def _topk(plan: nodes.TopK, columns: str = "*") -> str:
+def _topk(plan: nodes.TopK, columns: str = "*", keys: tuple[str, ...] = (), source: Plan | None = None) -> str:
     if plan.output != "window":
         raise PlanError("SQL has no words for results at the end of windows", fix="write it as JSON")
     orders = ", ".join(f"{to_text(expr)} {direction.upper()}" for expr, direction in plan.by)
     rank = "" if plan.rank is None else f", rank() AS {quote(plan.rank)}"
-    return f"SELECT TOP {plan.k} BY {orders} {columns}{rank} {_rows(plan.input)} GROUP BY {window_text(plan.window)}"
+    best = _grouped(f"{columns}{rank}", plan, keys, source)
+    return f"SELECT TOP {plan.k} BY {orders} {best.removeprefix('SELECT ')}"
+
+
+def _best_of_groups(plan: nodes.GroupApply, best: nodes.TopK, exprs: nodes.Named) -> str | None:
+    """The best of each group, where their rank comes last, if they have one."""
+    if best.rank is not None:
+        if exprs[-1:] != ((best.rank, Col(best.rank)),):
+            return None
+        exprs = exprs[:-1]
+    columns = [*map(quote, plan.key), *([_columns(exprs)] if exprs else [])]
+    return _topk(best, ", ".join(columns), plan.key, plan.input)
 
 
 def _group_apply(plan: nodes.GroupApply) -> str:
@@ -154,6 +165,11 @@ def _group_apply(plan: nodes.GroupApply) -> str:
         return _aggregation(branch, plan.key, plan.input)
     if isinstance(branch, nodes.Uda) and branch.input == nodes.GroupInput():
         return _uda(branch, plan.key, plan.input)
+    if isinstance(branch, nodes.Select) and isinstance(branch.input, nodes.TopK):
+        best = branch.input
+        found = _best_of_groups(plan, best, branch.exprs) if best.input == nodes.GroupInput() else None
+        if found is not None:
+            return found
     raise PlanError("SQL has no words for this group_apply", fix="write it as JSON")
 
 

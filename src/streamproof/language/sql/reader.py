@@ -66,7 +66,7 @@ _UNITS = (
     "nanoseconds?|microseconds?|milliseconds?|seconds?|minutes?|hours?|days?|weeks?|secs?|mins?|hrs?|[nuµm]?s|[mhdw]"
 )
 _LENGTH = re.compile(rf"(?i)\b(\d+(?:\.\d+)?\s*(?:{_UNITS})\b(?:\s*\d+(?:\.\d+)?\s*(?:{_UNITS})\b)*)")
-_WINDOW = re.compile(r"(?i)\b(TUMBLING|HOPPING)\s*\(([^()']*)\)")
+_WINDOW = re.compile(r"(?i)\b([A-Z_]+)\s*\((\s*\d[^()'\"]*)\)")  # mistyped ones too, which are refused by name
 _TOP = re.compile(
     r"(?is)\bSELECT\s+TOP\s+(\d+)\s+BY\s+((?:(?!\bFROM\b).)+?\s+(?:ASC|DESC)(?:\s*,\s*(?:(?!\bFROM\b).)+?\s+(?:ASC|DESC))*)"
     r"(?!\s*,)(?=\s)"
@@ -218,13 +218,23 @@ class _Reader:
         return kind(left, right, on, select)
 
     def _named(self, items: list[exp.Expr], source: _From) -> Named:
-        named = tuple((self._name(item), self._expression(item.unalias(), source)) for item in items)
-        names = [name for name, _ in named]
+        names = self._names(items, source)
+        named = tuple((name, self._expression(item.unalias(), source)) for name, item in zip(names, items, strict=True))
         for name in names:
             if names.count(name) > 1:
                 fix = f"name one of them: … AS {name}_2"
                 raise self.refuse(f'two columns are called "{name}"', fix, name)
         return named
+
+    def _names(self, items: list[exp.Expr], source: _From) -> list[str]:
+        """The names of columns; ``a.v, b.v`` of a join are v and b_v."""
+        names: list[str] = []
+        for item in items:
+            name = self._name(item)
+            if name in names and source.join is not None and isinstance(item, exp.Column) and item.table:
+                name = f"{item.table}_{name}"
+            names.append(name)
+        return names
 
     def _name(self, item: exp.Expr) -> str:
         if isinstance(item, exp.Star):
@@ -380,7 +390,10 @@ class _Reader:
         if not keys:
             return nodes.Select(best, (*named, *extra))
         inside = tuple((name, expr) for name, expr in named if not (isinstance(expr, Col) and expr.name in keys))
-        return nodes.GroupApply(source.plan, tuple(keys), nodes.Select(best, (*inside, *extra)))
+        grouped = nodes.GroupApply(source.plan, tuple(keys), nodes.Select(best, (*inside, *extra)))
+        wanted = tuple((name, expr if (name, expr) not in inside else Col(name)) for name, expr in (*named, *extra))
+        given = [*keys, *(name for name, _ in (*inside, *extra))]
+        return grouped if [name for name, _ in wanted] == given else nodes.Select(grouped, wanted)
 
     # --- expressions --------------------------------------------------------------------------------------------------
 
