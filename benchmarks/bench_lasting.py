@@ -56,11 +56,18 @@ def online(kind: Any, tuples: int, overlap: int, duration: int) -> dict[str, flo
     Between two events there is one call with all tuples, which itself costs as much as many of them. So a tuple's cost
     is what more tuples cost in the same number of calls.
     """
-    one, few = _fed(kind, tuples, overlap, duration, 1), 2 if kind.name == "SLES" else 8
+    one, few = _fed(kind, tuples, overlap, duration, 1), _density(kind, overlap)
     many = [_fed(kind, tuples, overlap, duration, few)["feeding"] for _ in range(3)]
     alone = [one["feeding"], *(_fed(kind, tuples, overlap, duration, 1)["feeding"] for _ in range(2))]
     cost = (min(many) - min(alone)) / 1000 / max(one["tuples"], 1) / (few - 1)
     return {"tuple_us": max(cost, 0.0), **{name: one[name] for name in ("response_us", "peak", "results", "sum")}}
+
+
+def _density(kind: Any, overlap: int) -> int:
+    """How many tuples at each tick it takes to tell their cost from that of calls: fewer where a tuple costs more."""
+    if kind.name == "SLES":
+        return 2 if overlap > 1000 else 8
+    return 8 if kind.name == "DWM" else 64
 
 
 def _fed(kind: Any, tuples: int, overlap: int, duration: int, density: int) -> dict[str, float]:

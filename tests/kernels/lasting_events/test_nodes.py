@@ -11,20 +11,24 @@ from streamproof.engines.local.processor import context_of
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
 from streamproof.events.schema import Schema
+from streamproof.events.time import FOREVER
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.lasting_events.kernel import DuringKernel
 from streamproof.kernels.settling import Settling
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.check import check
-from streamproof.plan.driving import Drift, During, Pairing, Transition
+from streamproof.plan.driving import Drift, During, Pairing, Transition, Trigger
 from streamproof.plan.expr import Col, literal
 from streamproof.plan.nodes import Plan
 from streamproof.plan.parse import parse
 from tests.kernels.lasting_events.random_nodes import random_node_case
 from tests.reference.choices import RandomChoices
+from tests.reference.compare import difference
+from tests.reference.evaluator import evaluate
 from tests.reference.judge import judge
 from tests.reference.servers import open_engine
+from tests.reference.streaming import broken_promise
 
 
 def judged(name: str, seeds: range) -> None:
@@ -90,6 +94,35 @@ def test_state_is_bounded_by_what_is_live(plan: Plan) -> None:
         held.append(graph.live_rows())
     assert max(held[20:]) <= max(held[:20]) + 60
     assert max(held) < 400
+
+
+@pytest.mark.parametrize("reach", [4, None])
+@pytest.mark.parametrize("trigger", ["start", "hop", "arrival"])
+def test_results_that_tell_the_end_wait_for_it(
+    trigger: Trigger, reach: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In step with time and settled at every batch: what a CTI seals never changes, and all ends are right."""
+    monkeypatch.setattr(DuringKernel, "_settle_now_and_then", lambda self: (self._settle(), self._collect()))
+    lasting = nodes.Select(Pairing(S, nodes.Source("E"), ("k",), "fifo"), (("k", Col("k")),))
+    hop = 3 if trigger == "hop" else None
+    plan = During(lasting, R, COUNT, trigger, ("k",), (), reach, hop, begin="begin", end="end")
+    typed = check(plan, {"S": SCHEMA, "R": SCHEMA, "E": SCHEMA})
+    for seed in range(6):
+        chance, graph = np.random.default_rng(seed), Graph(typed, context_of(Settings(horizon=90), "speculative"))
+        output, rows = [], {name: [] for name in graph.sources}
+        for low in range(0, 80, 10):
+            for name in chance.permutation(list(graph.sources)).tolist():
+                times = np.sort(chance.integers(low, low + 10, 2 if name == "R" else 1))
+                came = [(int(t), int(t) + 1, {"k": int(chance.integers(2)), "v": 0}) for t in times]
+                rows[name] += came
+                signed = [(le, re, 1, payload) for le, re, payload in came]
+                batch = Batch.from_rows(SCHEMA, signed, frontier=low + 10)
+                output.append(graph.push(name, Delta.from_batch(batch)).to_batch(typed.schema))
+        for name in graph.sources:
+            output.append(graph.push(name, Delta.empty(SCHEMA, frontier=FOREVER)).to_batch(typed.schema))
+        assert broken_promise(output, typed.schema) == ""
+        found = [(row.le, row.re, row.payload) for row in History.from_batches(typed.schema, output).to_rows()]
+        assert difference(evaluate(typed, rows, horizon=90), found) is None, f"seed {seed}"
 
 
 AGGS = tuple((fn, Aggregate(fn, None if fn == "count" else Col("v"))) for fn in ("count", "sum", "min", "max", "avg"))
