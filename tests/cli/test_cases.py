@@ -62,3 +62,15 @@ def test_case(
         shape = bag if case["compare"] == "exact" else instants
         assert done.code == 0, done
         assert shape(done.rows) == shape(case["expected"]["cht"])
+
+
+def test_explain_shows_what_an_event_driven_query_becomes(run: Callable[..., Done]) -> None:
+    folder = Path(__file__).parents[2] / "examples" / "eql"
+    alone = run("explain", f"{folder}/queries.eql#2")
+    assert alone.out.startswith("driven(Room, TEC, avg_temp=avg(temp), window=60s)")
+    shown = run("explain", f"{folder}/queries.eql#5", "--input", f"Sensors={folder}/sensors.csv",
+                "--input", f"Bird={folder}/bird.csv", "--map", "start=time,unit=s")  # fmt: skip
+    assert shown.code == 0
+    assert "during(end, avg_light=avg(light), avg_temp=avg(temp))" in shown.out
+    assert "alter_duration(10)" in shown.out
+    assert "[begin int64, end int64, avg_light float64, avg_temp float64] in s" in shown.out

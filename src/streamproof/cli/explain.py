@@ -8,14 +8,17 @@ from typing import Annotated, Literal
 import typer
 
 from streamproof import extensions
+from streamproof.cli.inputs import open_input, split_input
 from streamproof.cli.plans import load_plan
 from streamproof.cli.screen import print_line
 from streamproof.engines.base import support
 from streamproof.errors import PlanError
+from streamproof.events.schema import Schema
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, check
 from streamproof.plan.explain import explain as explained
 from streamproof.plan.explain import mermaid
+from streamproof.plan.rewrite import rewrite
 
 Shape = Literal["tree", "mermaid", "json", "xml", "python", "eql", "sql"]
 
@@ -23,26 +26,41 @@ Shape = Literal["tree", "mermaid", "json", "xml", "python", "eql", "sql"]
 def explain(
     plan: Annotated[str, typer.Argument(help="A plan: FILE.json, .xml, .eql, .sql or module:object.", metavar="PLAN")],
     to: Annotated[Shape, typer.Option("--as", help="A tree, a Mermaid diagram, or another language.")] = "tree",
+    input: Annotated[
+        list[str] | None, typer.Option(help="NAME=FILE for each source: show what the plan becomes over these.")
+    ] = None,
+    map: Annotated[
+        list[str] | None, typer.Option(help="Columns of these files, e.g. start=time,duration=1h,unit=ms.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="The tree, sources and support as one JSON object.")] = False,
 ) -> None:
     """Show a plan as a tree with each engine's support, or print it in another language."""
     loaded = load_plan(plan)
+    schemas = _schemas(input or [], map or [])
+    if schemas:
+        loaded = rewrite(loaded, schemas)
     if json:
         language = extensions.load("languages", "json")
         shown = {"plan": jsonlib.loads(language.dumps(loaded)), "sources": nodes.sources(loaded), "support": support()}
         print_line(jsonlib.dumps(shown))
     elif to == "tree":
-        print_line(explained(loaded, typed=_typed(loaded), support=support()))
+        print_line(explained(loaded, typed=_typed(loaded, schemas), support=support()))
     elif to == "mermaid":
         print_line(mermaid(loaded))
     else:
         print_line(extensions.load("languages", to).dumps(loaded))
 
 
-def _typed(plan: nodes.Plan) -> Typed | None:
-    """The typed plan, where the sources declare their schemas."""
+def _schemas(inputs: list[str], maps: list[str]) -> dict[str, Schema]:
+    """The schemas of files; nothing else of them is read."""
+    files = dict(split_input(text) for text in inputs)
+    return {name: open_input(name, path, maps=maps, schema=None).schema for name, path in files.items()}
+
+
+def _typed(plan: nodes.Plan, schemas: dict[str, Schema]) -> Typed | None:
+    """The typed plan, where the schemas of the sources are known."""
     try:
-        return check(plan)
+        return check(plan, schemas)
     except PlanError as error:
         if "no schema is known" in error.what:
             return None

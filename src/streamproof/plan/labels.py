@@ -153,6 +153,19 @@ def _during(node: During) -> Iterator[str]:
     yield from (word for word in ("latest", "empty") if getattr(node, word))
 
 
+def _driven(node: Driven) -> Iterator[str]:
+    """The data, the model, and what is asked; the events are in its text."""
+    query = node.query
+    yield query.stream
+    yield query.model
+    yield from (f"{item.name}={aggregate_label(item.aggregate)}" for item in query.items)
+    if query.where is not None:
+        yield f"where {to_text(query.where)}"
+    if query.group:
+        yield f"group={', '.join(query.group)}"
+    yield from (f"{name}={span}" for name, span in (("window", query.window), ("hop", query.hop)) if span is not None)
+
+
 def _nothing(node: Node) -> Iterator[str]:
     return iter(())
 
@@ -194,6 +207,6 @@ DETAILS: Rules[Details] = Rules(
         Drift: _drift,
         Pairing: _pairing,
         During: _during,
-        Driven: lambda node: iter([node.query.stream]),
+        Driven: _driven,
     },
 )

@@ -206,6 +206,18 @@ class Query:
         if not self.items:
             raise PlanError("an event-driven query needs at least one aggregate", fix="select e.g. count(*)")
 
+    @property
+    def model(self) -> str:
+        """AEC, TEC, IES, LES or LEC."""
+        match self.drive:
+            case OnArrival():
+                return "AEC"
+            case EachHop():
+                return "TEC"
+            case At():
+                return "IES"
+        return "LEC" if self.drive.continuous else "LES"
+
     def streams(self) -> tuple[str, ...]:
         """The streams it reads, the data first."""
         roots = self.drive.event if isinstance(self.drive, At | Meanwhile) else None
