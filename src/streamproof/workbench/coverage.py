@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import AGGREGATES
+from streamproof.plan.driving import NODES
 from streamproof.plan.expr import Apply, Call, Cast, Expr, walk
 from streamproof.workbench.case import Case
 from streamproof.workbench.draw.operators import BINDERS
@@ -74,7 +75,7 @@ class Coverage:
 
 def all_ops() -> list[str]:
     """Every operator but the leaves."""
-    return [node.op for node in nodes.NODES if node.op not in ("source", "group_input", "ref")]
+    return [node.op for node in NODES if node.op not in ("source", "group_input", "ref", "driven")]
 
 
 def windowed_ops() -> list[str]:

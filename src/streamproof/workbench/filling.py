@@ -11,6 +11,7 @@ from streamproof.events.schema import FLOAT64, Schema
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.check import check
+from streamproof.plan.driving import NODES
 from streamproof.plan.expr import Call, Col, Expr, literal
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Node, Plan
@@ -81,7 +82,7 @@ class Filler:
     def _fixed(self, intent: Intent, made: Made, fixed: Mapping[str, Any], inputs: list[Made]) -> Made:
         """The operator with the fields that are given; what is known of its result is looked up again."""
         plan, shape = made
-        kind = next((node for node in nodes.NODES if node.op == intent.op), None)
+        kind = next((node for node in NODES if node.op == intent.op), None)
         if kind is None or not isinstance(plan, kind):
             return made
         values = {name: self._value(name, value, intent, inputs) for name, value in fixed.items()}
@@ -185,7 +186,7 @@ def is_windowed(op: str) -> bool:
     """Whether the operator takes a window."""
     if op in OPERATORS:
         return OPERATORS[op].windowed
-    kind: type[Node] | None = next((node for node in nodes.NODES if node.op == op), None)
+    kind: type[Node] | None = next((node for node in NODES if node.op == op), None)
     return kind is not None and "window" in getattr(kind, "__dataclass_fields__", {})
 
 

@@ -1,0 +1,44 @@
+"""Nodes of event-driven queries as the workbench draws them, above any plan, against the evaluator."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamproof.plan import nodes
+from streamproof.workbench.case import Case
+from streamproof.workbench.draw.choices import RandomChoices
+from streamproof.workbench.draw.dense import UNITS, random_schema, random_stream
+from streamproof.workbench.draw.driven import DRIVEN
+from streamproof.workbench.draw.plans import PlanMaker, shape_of
+from tests.reference.judge import judge
+from tests.reference.servers import open_engine
+
+
+def drawn_case(seed: int) -> Case:
+    choices = RandomChoices(seed)
+    unit = choices.pick(UNITS)
+    streams = {name: random_stream(choices, random_schema(choices, unit), most=10) for name in ("S", "R")}
+    horizon = choices.integer(5, 30) if choices.chance(25) else None
+    maker = PlanMaker(choices, tuple((nodes.Source(n), shape_of(stream)) for n, stream in streams.items()), horizon)
+    op = choices.pick((*DRIVEN, "during", "during"))
+    made = maker.operators.put(op, [maker.plan(choices.integer(0, 2)) for _ in range(DRIVEN[op][0])])
+    if choices.chance(40):
+        made = maker.operators.put(choices.pick(("where", "select", "distinct", "agg")), [made])
+    return Case(made[0], {name: streams[name] for name in nodes.sources(made[0])}, horizon)
+
+
+def judged(name: str, seeds: range) -> None:
+    with open_engine(name, None) as engine:
+        for seed in seeds:
+            verdict = judge(drawn_case(seed), engine, mode="plain" if seed % 2 else "rewritten")
+            assert verdict.agrees is not False, f"seed {seed}: {verdict.text}"
+
+
+def test_local_agrees() -> None:
+    judged("local", range(20))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "count"), [("local", 500), ("duckdb", 200)])
+def test_engines_agree(name: str, count: int) -> None:
+    judged(name, range(1000, 1000 + count))
