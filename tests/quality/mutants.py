@@ -148,7 +148,16 @@ def planted(mutant: Mutant, folder: Path) -> Path:
     text = path.read_text(encoding="utf-8")
     assert text.count(mutant.old) >= 1, f"{mutant.name}: {mutant.file} has no {mutant.old!r}"
     path.write_text(text.replace(mutant.old, mutant.new, 1), encoding="utf-8")
+    _forget_compiled(folder / "src", path.stem)
     return folder / "src"
+
+
+def _forget_compiled(source: Path, module: str) -> None:
+    """Compiled code of files that call into the changed one: it has the old text inlined."""
+    for caller in source.rglob("*.py"):
+        if f".{module} import" in caller.read_text(encoding="utf-8"):
+            for kept in (caller.parent / "__pycache__").glob(f"{caller.stem}.*.nb?"):
+                kept.unlink()
 
 
 _HUNT: Final = """

@@ -66,6 +66,8 @@ class Encoder:
 
     def encode(self, batch: Batch) -> PhysicalStream:
         """The events that take the stream from before the batch to after it."""
+        if not batch.rows.num_rows:
+            return self._sealed(batch.frontier)
         net = consolidate(batch.rows)
         w = ints(net["w"])
         minus = _rows(net, np.repeat(np.arange(len(w)), np.maximum(-w, 0)))
@@ -85,6 +87,12 @@ class Encoder:
             minus, fresh, numbers=numbers, new_end=new_end, fresh_numbers=fresh_numbers, frontier=batch.frontier
         )
         self._advance(batch.frontier)
+        return events
+
+    def _sealed(self, frontier: int) -> PhysicalStream:
+        """A CTI alone, where the frontier moves."""
+        events = cti(self.schema, frontier) if frontier > self.frontier else PhysicalStream.empty(self.schema)
+        self._advance(frontier)
         return events
 
     def snapshot(self) -> tuple[dict[str, int], pa.Table]:

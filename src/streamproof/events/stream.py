@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -65,6 +66,11 @@ def payload_name(column: str) -> str:
     return column.removeprefix(ESCAPE)
 
 
+@lru_cache(maxsize=256)  # every piece of a stream asks for it
+def _arrow_schema(columns: tuple[tuple[str, Type], ...]) -> pa.Schema:
+    return pa.schema([*CONTROL, *((column_name(name), kind.arrow) for name, kind in columns)])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PhysicalStream:
     """Physical events in order of arrival, as one Arrow table: the control columns, then the payload."""
@@ -73,7 +79,7 @@ class PhysicalStream:
     rows: pa.Table
 
     def __post_init__(self) -> None:
-        if self.rows.schema != self.arrow_schema(self.schema):
+        if not self.rows.schema.equals(self.arrow_schema(self.schema)):
             raise InputError(
                 f"the rows have the columns {self.rows.schema.names}, not {self.arrow_schema(self.schema).names}",
                 fix="build the rows with PhysicalStream.arrow_schema",
@@ -82,7 +88,7 @@ class PhysicalStream:
     @staticmethod
     def arrow_schema(schema: Schema) -> pa.Schema:
         """The Arrow schema of the rows of a stream."""
-        return pa.schema([*CONTROL, *((column_name(name), kind.arrow) for name, kind in schema)])
+        return _arrow_schema(schema.columns)
 
     @staticmethod
     def empty(schema: Schema) -> PhysicalStream:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import combinations, product
 from typing import Any, Final, cast
 
 from streamproof.errors import StreamproofError
@@ -22,6 +20,7 @@ from streamproof.plan.check import check
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
 from streamproof.workbench.case import Case, Stream
+from streamproof.workbench.covering import CoveringGroups
 from streamproof.workbench.draw.choices import RandomChoices
 from streamproof.workbench.draw.columns import Shape
 from streamproof.workbench.draw.dense import TYPES, UNITS
@@ -95,93 +94,6 @@ def _kinds(window: Any) -> tuple[Any, ...]:
 def data_of(intent: Intent) -> Events:
     """What the streams are like: as the outermost node says that says anything."""
     return next((part.data for part in intent.walk() if part.data is not None), events())
-
-
-@lru_cache(maxsize=256)
-def _array(factors: tuple[tuple[str, tuple[Any, ...]], ...], seed: int) -> tuple[dict[str, Any], ...]:
-    """Rows in which every pair of values occurs that can occur together.
-
-    The library makes the array without looking at contradictions, which is fast; rows that no stream can be like are
-    left out, and rows are added for the pairs that are then missing.
-    """
-    from covertable import criteria, make  # type: ignore[import-untyped]  # noqa: PLC0415  # it has no types
-
-    if len(factors) < 2:
-        return tuple({name: value} for name, values in factors for value in values) or ({},)
-    rows = [row for row in make(dict(factors), criterion=criteria.simple, salt=str(seed)) if is_possible(row)]
-    chance = random.Random(seed)  # noqa: S311  # test data, not secrets
-    seen = set().union(*(_pairs(row, [row]) for row in rows)) if rows else set()
-    for (a, xs), (b, ys) in combinations(factors, 2):
-        for x, y in product(xs, ys):
-            if (a, x, b, y) not in seen:
-                row = _row_with({a: x, b: y}, dict(factors), chance)
-                rows += [row] if row else []
-                seen |= _pairs(row, [row])
-    return tuple(rows)
-
-
-def _row_with(fixed: dict[str, Any], factors: Mapping[str, tuple[Any, ...]], chance: random.Random) -> dict[str, Any]:
-    """A row with two given values that a stream can be like; nothing if there is none."""
-    for _ in range(200):
-        row = {**{name: chance.choice(values) for name, values in factors.items()}, **fixed}
-        if is_possible(row):
-            return row
-    return {}
-
-
-@dataclass(frozen=True)
-class CoveringGroups:
-    """Rows in groups: one choice of the plan, several of data and run. Every pair of values is in some row.
-
-    Pairs within the plan and within the data come from covering arrays; between the two, data rows are dealt out over
-    the plans, and groups are added for the pairs that are still missing.
-    """
-
-    groups: tuple[tuple[dict[str, Any], ...], ...]
-
-    @staticmethod
-    @lru_cache(maxsize=64)
-    def of(plan: tuple[tuple[str, tuple[Any, ...]], ...], data: tuple[tuple[str, tuple[Any, ...]], ...],
-           seed: int, size: int) -> CoveringGroups:  # fmt: skip
-        plans, rows = list(_array(plan, seed)), list(_array(data, seed))
-        dealt = [[rows[(n * size + k) % len(rows)] for k in range(size)] for n in range(len(plans))]
-        missing = {(p, v, d, w) for p, vs in plan for v in vs for d, ws in data for w in ws}
-        missing &= {(p, v, d, w) for p, vs in plan for v in vs for row in rows for d, w in row.items()}
-        for chosen, given in zip(plans, dealt, strict=True):
-            missing -= _pairs(chosen, given)
-        while missing:
-            name, value, _, _ = min(missing, key=repr)
-            chosen = next(row for row in plans if row[name] == value)
-            given = []
-            for _ in range(size):
-                given.append(max(rows, key=lambda row: len(missing & _pairs(chosen, [row]))))
-                missing -= _pairs(chosen, given)
-            plans.append(chosen)
-            dealt.append(given)
-        groups = [tuple({**chosen, **row} for row in given) for chosen, given in zip(plans, dealt, strict=True)]
-        random.Random(seed).shuffle(groups)  # noqa: S311  # test data, not secrets
-        return CoveringGroups(tuple(_newest_first(groups, [name for name, _ in plan])))
-
-
-def _newest_first(groups: list[tuple[dict[str, Any], ...]], names: list[str]) -> list[tuple[dict[str, Any], ...]]:
-    """Groups in an order in which those that come first have some of everything: new values, then new pairs of them."""
-    waiting, ordered, seen = list(groups), [], set[object]()
-    while waiting:
-        best = max(waiting, key=lambda group: _newness(group[0], names, seen))
-        waiting.remove(best)
-        ordered.append(best)
-        values = [(name, best[0][name]) for name in names]
-        seen |= {*values, *((a, b) for a in values for b in values)}
-    return ordered
-
-
-def _newness(row: Mapping[str, Any], names: list[str], seen: set[object]) -> int:
-    values = [(name, row[name]) for name in names]
-    return sum(100 for value in values if value not in seen) + sum((a, b) not in seen for a in values for b in values)
-
-
-def _pairs(plan: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> set[tuple[str, Any, str, Any]]:
-    return {(p, v, d, w) for p, v in plan.items() for row in rows for d, w in row.items()}
 
 
 def covering_groups(intent: Intent, *, seed: int, size: int) -> CoveringGroups:

@@ -27,7 +27,7 @@ class SqlEngine(Protocol):
     ) -> pa.Table: ...
 
     def run_many(
-        self, plan: Typed, inputs: Sequence[Mapping[str, pa.Table]], settings: Settings | None = None
+        self, plan: Typed, inputs: Sequence[Mapping[str, pa.Table | History]], settings: Settings | None = None
     ) -> list[pa.Table]: ...
 
 
@@ -66,9 +66,9 @@ class Oracle:
         if len(cases) == 1:
             return [self.expected(cases[0])]
         typed = self.typed(cases[0])
-        tables = [{name: stream.history.rows for name, stream in case.streams.items()} for case in cases]
+        histories = [{name: stream.history for name, stream in case.streams.items()} for case in cases]
         try:
-            found = self.engine.run_many(typed, tables, self.settings(cases[0]))
+            found = self.engine.run_many(typed, histories, self.settings(cases[0]))
+            return [History.from_table(typed.schema, rows) for rows in found]
         except StreamproofError:
             return [self.expected(case) for case in cases]
-        return [History.from_table(typed.schema, rows) for rows in found]

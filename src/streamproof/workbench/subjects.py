@@ -195,7 +195,7 @@ def _stops(case: Case, count: int) -> set[int]:
     if case.schedule.cuts < 0 and count <= STOPS_EVERYWHERE:
         return set(range(1, count))
     chance = random.Random(case.schedule.seed + 1)  # noqa: S311  # test data, not secrets
-    return set(chance.sample(range(1, count), k=min(count - 1, chance.randint(1, 2))))
+    return set(chance.sample(range(1, count), k=min(count - 1, chance.randint(1, 4))))
 
 
 def _live(case: Case, settings: Settings, parts: Sequence[Push]) -> _Output:

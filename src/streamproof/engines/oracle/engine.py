@@ -57,7 +57,7 @@ class Oracle:
         return _typed(found, plan.schema)
 
     def run_many(
-        self, plan: Typed, inputs: Sequence[Mapping[str, pa.Table]], settings: Settings | None = None
+        self, plan: Typed, inputs: Sequence[Mapping[str, pa.Table | History]], settings: Settings | None = None
     ) -> list[pa.Table]:
         """The results over several inputs, which have nothing to do with each other, in one program.
 
@@ -113,9 +113,9 @@ def _sources(plan: Typed) -> list[_SourceNode]:
     return [part for part in walk(plan) if isinstance(part.node, nodes.Source)]  # type: ignore[misc]  # narrowed
 
 
-def _stored(schema: Schema, table: pa.Table, *, group: int = 0) -> pa.Table:
+def _stored(schema: Schema, given: pa.Table | History, *, group: int = 0) -> pa.Table:
     """Events with their copies as single rows, all in one group, in storage types."""
-    rows = History.from_table(schema, table).expand()
+    rows = (given if isinstance(given, History) else History.from_table(schema, given)).expand()
     columns = [to_storage(rows.column(n), kind) for n, (_, kind) in enumerate(rows_of(schema))]
     groups = pa.array(np.full(rows.num_rows, group, np.int64))
     return pa.Table.from_arrays([groups, *columns], names=["g", *(name for name, _ in rows_of(schema))])

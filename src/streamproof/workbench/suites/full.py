@@ -9,6 +9,6 @@ SUITE = Suite(
     cases=8_400,
     slow_cases=1_200,
     engines=("local", "spark-buckets"),
-    streams_per_plan=4,
+    streams_per_plan=8,
     about=__doc__ or "",
 )
