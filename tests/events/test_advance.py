@@ -48,6 +48,18 @@ def test_a_straddling_event_starts_at_the_cti_and_its_retraction_follows() -> No
     assert (advance.dropped, advance.adjusted) == (1, 2)
 
 
+def test_an_id_that_comes_again_gets_a_new_one_while_the_old_event_lives_on() -> None:
+    events: list[Event] = [
+        Insert("a", 1, 9, {}),
+        Insert("b", 5, 6, {}),
+        Retract("a", 1, 9, 1, {}),  # too late: only what is not sealed goes
+        Insert("a", 7, 8, {}),
+        Retract("a", 7, 8, 7, {}),
+    ]
+    out = Advance(every=2, late="adjust").apply(PhysicalStream.from_events(events)).to_events()
+    assert out[3:] == [Retract("a", 1, 9, 5, {}), Insert("a~", 7, 8, {}), Cti(7), Retract("a~", 7, 8, 7, {})]
+
+
 def test_by_duration_a_cti_comes_when_time_has_moved_that_far() -> None:
     stream = PhysicalStream.from_events([Insert(str(t), t, t + 1, {}) for t in (0, 3, 9, 12, 31)])
     out = Advance(every_duration=10).apply(stream).to_events()
@@ -56,9 +68,10 @@ def test_by_duration_a_cti_comes_when_time_has_moved_that_far() -> None:
 
 @st.composite
 def changing_streams(draw: st.DrawFn) -> list[Event]:
-    """Matched retractions in any order of arrival, without CTIs."""
+    """Matched retractions in any order of arrival, without CTIs; an id may come again when its event is gone."""
     ends: dict[str, tuple[int, int]] = {}
     events: list[Event] = []
+    free: list[str] = []
     for number in range(draw(st.integers(0, 14))):
         if ends and draw(st.booleans()):
             name = draw(st.sampled_from(sorted(ends)))
@@ -67,13 +80,15 @@ def changing_streams(draw: st.DrawFn) -> list[Event]:
             events.append(Retract(name, le, re, new, {}))
             if new <= le:
                 del ends[name]
+                free.append(name)
             else:
                 ends[name] = (le, new)
         else:
             le = draw(st.integers(-5, 40))
             re = draw(st.one_of(st.integers(le + 1, le + 20), st.just(FOREVER)))
-            ends[str(number)] = (le, re)
-            events.append(Insert(str(number), le, re, {}))
+            name = free.pop() if free and draw(st.booleans()) else str(number)
+            ends[name] = (le, re)
+            events.append(Insert(name, le, re, {}))
     return events
 
 

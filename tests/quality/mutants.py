@@ -108,6 +108,11 @@ MUTANTS: Final = (
            "return [(~known).astype(np.int64),", "return [known.astype(np.int64),"),
     Mutant("boundaries: an instant that nobody has stays", f"{W}/boundaries.py",
            "        if count != 0:\n            out[0][kept]", "        if True:\n            out[0][kept]"),
+    # --- time that is advanced ---------------------------------------------------------------------------------------
+    Mutant("advance_time: a late change is cut one tick too late", "events/advance.py",
+           "            wanted = cti\n", "            wanted = cti + 1\n"),
+    Mutant("advance_time: what came late is not remembered over a restart", "events/advance.py",
+           "self._delivered = {name: None if left is None else tuple(left) for", "self._delivered = {name: None for"),
     # --- SQL rules ------------------------------------------------------------------------------------------------
     Mutant("SQL: followed_by takes equal starts", f"{SQL}/joins.py",
            "a.le < b.le AND b.le < a.re\" if starts", "a.le <= b.le AND b.le < a.re\" if starts"),

@@ -55,6 +55,9 @@ class Advance:
         self._latest = BEGINNING  # the greatest start so far
         # what was delivered of events that were not delivered as they came: start and end, or None for nothing
         self._delivered: dict[str, tuple[int, int] | None] = {}
+        self._names: dict[
+            str, str
+        ] = {}  # ids that came again while what was delivered under them lives, and their new ones
         self._dropped: list[PhysicalStream] | None = [] if keep_dropped else None
 
     def apply(self, chunk: PhysicalStream) -> PhysicalStream:
@@ -107,7 +110,7 @@ class Advance:
         """All that a new one with the same settings needs to go on: plain data, fit for JSON."""
         return {
             "cti": self.cti, "dropped": self.dropped, "adjusted": self.adjusted, "seen": self._seen,
-            "latest": self._latest, "delivered": dict(self._delivered),
+            "latest": self._latest, "delivered": dict(self._delivered), "names": dict(self._names),
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -115,6 +118,7 @@ class Advance:
         self.cti, self.dropped, self.adjusted = state["cti"], state["dropped"], state["adjusted"]
         self._seen, self._latest = state["seen"], state["latest"]
         self._delivered = {name: None if left is None else tuple(left) for name, left in state["delivered"].items()}
+        self._names = dict(state.get("names", {}))
 
     def _schedule(self, kinds: npt.NDArray[np.int8], le: Ints) -> tuple[Ints, Ints]:
         """Per row the greatest start so far, and the CTI that holds after it."""
@@ -146,9 +150,9 @@ class Advance:
         events = _Events(chunk, kinds)
         late = (kinds != CTI) & (events.sync() < cti)
         touched = set(np.unique(events.ids[late].astype(str)).tolist()) if late.any() else set()
-        if not touched and not self._delivered:
+        if not touched and not self._delivered and not self._names:
             return events
-        known = touched | self._delivered.keys()
+        known = touched | self._delivered.keys() | self._names.keys()
         for row in np.flatnonzero((kinds != CTI) & np.isin(events.ids.astype(str), list(known))).tolist():
             self._deliver(events, row, int(cti[row]), bool(late[row]))
         self._forget()
@@ -161,9 +165,13 @@ class Advance:
             self._deliver_insert(events, row, name, cti, is_late)
         elif name in self._delivered or is_late:
             self._deliver_change(events, row, name, cti)
+        if name in self._names:
+            events.rename(row, self._names[name])
 
     def _deliver_insert(self, events: _Events, row: int, name: str, cti: int, is_late: bool) -> None:
-        self._delivered.pop(name, None)
+        before = self._delivered.pop(name, None)
+        if before is not None and before[1] >= cti:  # it was taken back, but too late: what was delivered lives on
+            self._names[name] = f"{self._names.get(name, name)}~"
         if not is_late:
             return
         if self.late == "adjust" and events.re[row] > cti:
@@ -211,6 +219,17 @@ class _Events:
         self.le, self.re = ints(chunk.rows["le"]).copy(), ints(chunk.rows["re"].fill_null(0)).copy()
         self.re_new = ints(chunk.rows["re_new"].fill_null(0)).copy()
         self.kept = kinds != CTI
+        self.renamed = False
+
+    def rename(self, row: int, name: str) -> None:
+        """Another id for one event."""
+        if not self.renamed:
+            self.ids, self.renamed = self.ids.copy(), True
+        self.ids[row] = name
+
+    @property
+    def id_column(self) -> pa.Array:
+        return pa.array(self.ids, pa.string()) if self.renamed else self.chunk.rows["id"].combine_chunks()
 
     def sync(self) -> Ints:
         """The earliest instant each event changes."""
@@ -224,7 +243,7 @@ def _interleave(events: _Events, places: Ints, times: Ints) -> PhysicalStream:
     changed = PhysicalStream.of(
         chunk.schema,
         kind=events.kinds,
-        id=chunk.rows["id"].combine_chunks(),
+        id=events.id_column,
         le=pa.array(events.le),
         re=pa.array(events.re, mask=events.kinds == CTI),
         re_new=pa.array(events.re_new, mask=events.kinds != RETRACT),

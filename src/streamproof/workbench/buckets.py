@@ -148,6 +148,7 @@ class BucketSubject:
     name = "spark-buckets"
     streams = True
     laws: tuple[Law, ...] = ("batching", "disorder", "restart", "emission", "partitions", "rewrite", "languages")
+    advances = False
 
     def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
         return [self.one(case, registry) for case in cases]

@@ -228,6 +228,8 @@ def _case(
     name: str, planned: tuple[Plan, int | None], streams: list[Stream], row: Mapping[str, Any], seed: int
 ) -> Case:
     plan, horizon = planned
+    if any(isinstance(node, nodes.AdvanceTime) for node in nodes.walk(plan)):
+        row = {**row, "live": True}  # where it does something
     used = nodes.sources(plan)
     named = {source: stream for source, stream in zip(NAMES, streams, strict=False) if source in used}
     schedule = Schedule(seed=seed, **{name: cast("Any", row[name]) for name in RUNS})

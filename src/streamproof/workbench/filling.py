@@ -21,7 +21,7 @@ from streamproof.workbench.draw.choices import Choices
 from streamproof.workbench.draw.columns import Column, Readable, Shape, readable, readable_pair
 from streamproof.workbench.draw.expressions import ExpressionMaker
 from streamproof.workbench.draw.operators import OPERATORS, Made, OperatorMaker
-from streamproof.workbench.draw.plans import PlanMaker
+from streamproof.workbench.draw.plans import PlanMaker, advanced
 from streamproof.workbench.holes import ExprHole, Hole, OneOf
 from streamproof.workbench.intent import Intent
 
@@ -60,8 +60,7 @@ class Filler:
                 return self._multicast(intent)
             case "advance_time":
                 plan, shape = self.fill(intent.inputs[0])
-                every = intent.fixed.get("every", self.choices.integer(1, 3))
-                return nodes.AdvanceTime(plan, every=every), shape
+                return advanced(self.choices, plan, every=intent.fixed.get("every")), shape
         return self._put(intent, [self.fill(child) for child in intent.inputs])
 
     def _maker(self, intent: Intent) -> OperatorMaker:

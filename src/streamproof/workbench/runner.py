@@ -33,6 +33,8 @@ WITH_JAVA: Final = ("spark-stream", "spark-batch")
 SLOW: Final = (*WITH_JAVA, "postgres")
 PLANS_PER_TASK: Final = {"spark-stream": 24, "spark-batch": 4}
 USUAL_PLANS: Final = 5
+TOGETHER: Final = {"spark-stream": 192}
+"""So many cases, of whatever scenarios, are given to an engine at once where a run costs the same however many."""
 
 
 class Task(NamedTuple):
@@ -107,9 +109,9 @@ def run_suite(given: str | Suite, options: Options | None = None, *, progress: P
     result.modules = broken_modules(suite.modules, seed)
     begun = monotonic()
     where = given if isinstance(given, str) else None
-    for task, tally in _runs(suite, where, book.remaining(tasks), options, seed):
-        result.tallies[task.engine].merge(tally)
-        book.done(task)
+    for done, tally in _runs(suite, where, book.remaining(tasks), options, seed):
+        result.tallies[done[0].engine].merge(tally)
+        book.done(done)
         if progress is not None:
             progress(result.cases, result.planned, len(result.found))
         result.stopped = _enough(result, options, begun)
@@ -164,12 +166,15 @@ def _trimmed(tasks: Sequence[Task], plans: int) -> list[Task]:
 # --- one task ---------------------------------------------------------------------------------------------------------
 
 
-def run_task(task: Task, suite: Suite, bench: Bench, options: Options, seed: int) -> Tally:
-    """Judge the cases of a task; the first difference is shrunk."""
-    intent, began = suite.scenarios[task.scenario], perf_counter()
-    numbers = range(task.first, task.first + task.plans)
-    groups = [concrete_group(intent, n, seed=seed, size=task.size, registry=suite.modules) for n in numbers]
-    tally = judged(bench.judges[task.engine], groups, suite.name, options)
+def run_tasks(tasks: Sequence[Task], suite: Suite, bench: Bench, options: Options, seed: int) -> Tally:
+    """Judge the cases of tasks on one engine; the first difference is shrunk."""
+    began = perf_counter()
+    groups = [
+        concrete_group(suite.scenarios[task.scenario], n, seed=seed, size=task.size, registry=suite.modules)
+        for task in tasks
+        for n in range(task.first, task.first + task.plans)
+    ]
+    tally = judged(bench.judges[tasks[0].engine], groups, suite.name, options)
     tally.seconds = perf_counter() - began
     return tally
 
@@ -211,8 +216,8 @@ def _shrunk(judge: Judge, case: Case, verdict: Verdict, suite: str, options: Opt
 
 def _runs(
     suite: Suite, where: str | None, tasks: Sequence[Task], options: Options, seed: int
-) -> Iterator[tuple[Task, Tally]]:
-    """Every task with what it gave. Spark runs in this process, whatever the number of jobs."""
+) -> Iterator[tuple[Sequence[Task], Tally]]:
+    """Tasks with what they gave. Spark runs in this process, whatever the number of jobs."""
     apart = options.jobs > 1 and where is not None
     inside = [task for task in tasks if task.engine in WITH_JAVA or not apart]
     outside = [task for task in tasks if apart and task.engine not in WITH_JAVA]
@@ -222,9 +227,21 @@ def _runs(
     engines = list(dict.fromkeys(task.engine for task in inside))
     for engine in engines:
         with open_bench([engine], oracle=options.oracle, dsn=options.dsn, registry=suite.modules) as bench:
-            for task in inside:
-                if task.engine == engine:
-                    yield task, run_task(task, suite, bench, options, seed)
+            for together in _bundles([task for task in inside if task.engine == engine]):
+                yield together, run_tasks(together, suite, bench, options, seed)
+
+
+def _bundles(tasks: Sequence[Task]) -> Iterator[list[Task]]:
+    """Tasks of one engine, those together that it should be given at once."""
+    bundle, cases = list[Task](), 0
+    for task in tasks:
+        bundle.append(task)
+        cases += task.plans * task.size
+        if cases >= TOGETHER.get(task.engine, 0):
+            yield bundle
+            bundle, cases = [], 0
+    if bundle:
+        yield bundle
 
 
 _STACK = ExitStack()
@@ -239,10 +256,10 @@ def _open(where: str, engines: tuple[str, ...], options: Options, seed: int) -> 
 
 
 def _work(task: Task) -> dict[str, Any]:
-    return run_task(task, _OPEN["suite"], _OPEN["bench"], _OPEN["options"], _OPEN["seed"]).as_dict()
+    return run_tasks([task], _OPEN["suite"], _OPEN["bench"], _OPEN["options"], _OPEN["seed"]).as_dict()
 
 
-def _outside(where: str, tasks: Sequence[Task], options: Options, seed: int) -> Iterator[tuple[Task, Tally]]:
+def _outside(where: str, tasks: Sequence[Task], options: Options, seed: int) -> Iterator[tuple[Sequence[Task], Tally]]:
     engines = tuple(dict.fromkeys(task.engine for task in tasks))
     waiting, running = list(reversed(tasks)), dict[Future[dict[str, Any]], Task]()
     pool = ProcessPoolExecutor(
@@ -254,7 +271,7 @@ def _outside(where: str, tasks: Sequence[Task], options: Options, seed: int) -> 
                 task = waiting.pop()
                 running[pool.submit(_work, task)] = task
             for done in wait(running, return_when=FIRST_COMPLETED).done:
-                yield running.pop(done), Tally.from_dict(done.result())
+                yield [running.pop(done)], Tally.from_dict(done.result())
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
@@ -296,8 +313,8 @@ class _Book:
         known = {tuple(task) for task in self._done}
         return [task for task in tasks if tuple(task) not in known]
 
-    def done(self, task: Task) -> None:
-        self._done.append(list(task))
+    def done(self, tasks: Sequence[Task]) -> None:
+        self._done += [list(task) for task in tasks]
         if self._path is None:
             return
         tallies = {name: tally.as_dict() for name, tally in self._result.tallies.items()}

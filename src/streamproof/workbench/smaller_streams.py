@@ -18,7 +18,7 @@ from streamproof.workbench.case import Row, Stream
 
 
 def fewer_events(stream: Stream) -> Iterator[Stream]:
-    """Nothing, the history as it is in the end, without a half, without one event or CTI, without one change."""
+    """Nothing, the history as it is in the end, without a run of events, without one event or CTI or change."""
     if not stream.events:
         return
     yield replace(stream, events=())
@@ -35,18 +35,28 @@ def _inserts(stream: Stream) -> Stream:
 
 
 def _without_parts(events: tuple[Event, ...]) -> Iterator[tuple[Event, ...]]:
-    half = len(events) // 2
-    if half > 2:
-        yield events[half:]
-        yield events[:half]
+    """Without a half, a quarter, ... of the events in a row; without CTIs; without one event, one change, one CTI."""
+    yield from _without_runs(events)
     if any(isinstance(event, Cti) for event in events):
         yield tuple(event for event in events if not isinstance(event, Cti))
     for n in reversed(range(len(events))):
         event = events[n]
-        if isinstance(event, Insert):
-            yield tuple(e for e in events if isinstance(e, Cti) or e.id != event.id)
-        else:
-            yield _without(events, n)
+        yield _without_ids(events, {event.id}) if isinstance(event, Insert) else _without(events, n)
+
+
+def _without_runs(events: tuple[Event, ...]) -> Iterator[tuple[Event, ...]]:
+    """Ever shorter runs of events gone, each with all its changes; what comes last goes first."""
+    size = len(events) // 2
+    while size > 1:
+        for start in reversed(range(0, len(events), size)):
+            run = events[start : start + size]
+            rest = (*events[:start], *events[start + size :])
+            yield _without_ids(rest, {event.id for event in run if not isinstance(event, Cti)})
+        size //= 2
+
+
+def _without_ids(events: tuple[Event, ...], names: set[str]) -> tuple[Event, ...]:
+    return tuple(event for event in events if isinstance(event, Cti) or event.id not in names)
 
 
 def _without(events: tuple[Event, ...], n: int) -> tuple[Event, ...]:

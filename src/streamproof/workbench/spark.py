@@ -82,6 +82,7 @@ class SparkStreamSubject:
     name = "spark-stream"
     streams = True
     laws: tuple[Law, ...] = ("batching", "disorder", "restart", "emission", "partitions", "rewrite", "languages")
+    advances = False
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark, self.folder = spark, folder
@@ -223,6 +224,7 @@ class SparkBatchSubject:
     name = "spark-batch"
     streams = False
     laws: tuple[Law, ...] = ("rewrite", "languages")
+    advances = False
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark

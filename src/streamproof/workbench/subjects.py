@@ -53,6 +53,7 @@ class Subject(Protocol):
     name: str
     streams: bool  # whether it works incrementally: then it may see errors that are gone in the end
     laws: tuple[Law, ...]  # what a schedule may ask of it; the rest of the schedule it leaves out
+    advances: bool  # whether advance_time does something in a live run; elsewhere it is the identity
 
     def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
         """Run cases; those of one plan follow each other."""
@@ -88,6 +89,7 @@ class EngineSubject:
 
     streams = False
     laws: tuple[Law, ...] = ("rewrite", "languages")
+    advances = False
 
     def __init__(self, engine: Engine, *, name: str | None = None) -> None:
         self.engine, self.name = engine, name or engine.name
@@ -113,6 +115,7 @@ class LocalSubject:
     laws: tuple[Law, ...] = (
         "batching", "disorder", "interleaving", "restart", "emission", "rewrite", "languages", "live",
     )  # fmt: skip
+    advances = True
 
     def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
         return [self._one(case, registry) for case in cases]
@@ -129,7 +132,7 @@ class LocalSubject:
 
     def _output(self, case: Case, registry: Registry) -> _Output:
         settings, parts = settings_of(case, registry), pushes(case, case.schedule)
-        if case.schedule.live and not any(isinstance(node, nodes.AdvanceTime) for node in nodes.walk(case.plan)):
+        if case.schedule.live:
             return _live(case, settings, parts)
         typed = typed_of(case, registry)
         graph = _graph(typed, settings, case)

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from streamproof.errors import ERROR_NAMES
 from streamproof.events.compare import explain_difference, same_schema
 from streamproof.events.history import History
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import walk
+from streamproof.workbench.advancing import arrived
 from streamproof.workbench.case import Case
 from streamproof.workbench.oracle import Oracle
 from streamproof.workbench.schedule import DEFAULTS, LAW_OF, Schedule
 from streamproof.workbench.shrink import shrink
 from streamproof.workbench.subjects import Ran, Subject, prefixes
 from streamproof.workbench.verdict import Failure, Outcome, Verdict
+
+SMALL: Final = 5
+"""A case of so few events can be read as it is."""
 
 
 class Judge:
@@ -34,9 +39,12 @@ class Judge:
 
     def verdicts(self, cases: Sequence[Case], expected: Sequence[Outcome] | None = None) -> list[Verdict]:
         """What comes of cases; ``expected`` where that is known already."""
-        wanted = self.oracle.outcomes(cases) if expected is None else expected
+        wanted = self.oracle.outcomes([self._judged_as(case) for case in cases]) if expected is None else expected
         ran = self.subject.run(cases, self.registry)
         return [self._verdict(*both) for both in zip(cases, wanted, ran, strict=True)]
+
+    def _judged_as(self, case: Case) -> Case:
+        return arrived(case) if self.subject.advances and case.schedule.live else case
 
     def _verdict(self, case: Case, expected: Outcome, ran: Ran) -> Verdict:
         kind, text = self._difference(case, expected, ran)
@@ -103,8 +111,10 @@ class Judge:
         return replace(verdict, law="+".join(case.schedule.laws))
 
     def shrunk(self, case: Case, verdict: Verdict, *, seconds: float = 60.0) -> tuple[Case, Verdict]:
-        """The smallest case with a difference of the same sort, and what comes of it."""
+        """The smallest case with a difference of the same sort, and what comes of it; of any sort if it stays large."""
         small = shrink(case, self.differs_as(verdict.kind), seconds=seconds)
+        if small.size > SMALL:
+            small = shrink(small, lambda smaller: self.verdict(smaller).is_found, seconds=seconds)
         return small, self.explained(small, self.verdict(small))
 
 

@@ -57,7 +57,7 @@ class PlanMaker:
             return self.choices.pick(self.bound)
         plan, shape = self.choices.pick(self.sources)
         if isinstance(plan, nodes.Source) and self.choices.chance(4):
-            return nodes.AdvanceTime(plan, every=self.choices.integer(1, 3)), shape
+            return advanced(self.choices, plan), shape
         return plan, shape
 
     def _over_one(self, *ops: str) -> Callable[[int], Made]:
@@ -122,3 +122,15 @@ def shape_of(*streams: Stream, size: int = 1000) -> Shape:
     rows = [row for stream in streams for row in stream.rows]
     endless, ageless = any(row[1] == FOREVER for row in rows), any(row[0] == BEGINNING for row in rows)
     return Shape(columns, schema.unit, endless, ageless)
+
+
+def advanced(choices: Choices, source: nodes.Plan, *, every: int | None = None) -> nodes.Plan:
+    """An advance_time above a source: by events or by duration, with or without a delay, late ones gone or changed."""
+    duration = choices.integer(1, 6) if every is None and choices.chance(40) else None
+    return nodes.AdvanceTime(
+        source,
+        every=None if duration else every or choices.integer(1, 3),
+        every_duration=duration,
+        delay=choices.integer(1, 6) if choices.chance(50) else 0,
+        late=choices.pick(("drop", "adjust")),
+    )

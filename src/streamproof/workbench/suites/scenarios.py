@@ -57,7 +57,9 @@ def others() -> tuple[Intent, ...]:
         I.operator(a)
         .over(I.events(speculative=True, disorder=I.one_of("out_of_order", "highly")))
         .called("speculative"),
-        I.operator(a.advance_time()).called("advanced"),
+        I.operator(a.advance_time())
+        .over(I.events(liveliness=I.one_of("never", "final", "lazy"), disorder=I.one_of("out_of_order", "highly")))
+        .called("advanced"),
         I.random_plan(a, b, depth=2).called("shallow"),
         I.random_plan(a, b, depth=4).called("random"),
         I.random_plan(a, b, depth=3).over(I.events(pattern="dense")).called("dense-random"),
