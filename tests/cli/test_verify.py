@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from streamproof.cli.demo_proof import disordered, planted_bug
 from streamproof.cli.main import app
-from streamproof.errors import InputError
+from streamproof.errors import InfrastructureError, InputError
 from streamproof.events.event import Insert
 from streamproof.events.physical import PhysicalStream, to_history
 
@@ -102,3 +102,9 @@ def test_the_tour_comes_out_of_order_but_means_the_same() -> None:
     late = disordered(stream)
     assert to_history(late) == to_history(stream)
     assert [e.id for e in late.to_events() if isinstance(e, Insert)] != [e.id for e in events]
+
+
+def test_a_server_that_is_not_there_is_told_of_before_anything_runs() -> None:
+    given = ["verify", "smoke", "--oracle", "postgres", "--dsn", "postgresql://nobody@127.0.0.1:1/none"]
+    with pytest.raises(InfrastructureError, match="cannot connect to PostgreSQL"):
+        CliRunner().invoke(app, given, catch_exceptions=False)

@@ -66,14 +66,24 @@ def test_by_duration_a_cti_comes_when_time_has_moved_that_far() -> None:
     assert [event.t for event in out if isinstance(event, Cti)] == [0, 12, 31]
 
 
+def test_a_duration_counts_from_the_last_cti_of_the_stream_too() -> None:
+    stream = PhysicalStream.from_events([Cti(-4), *(Insert(str(t), t, t + 1, {}) for t in (0, 4))], schema=EMPTY)
+    whole, parts = Advance(every_duration=5), Advance(every_duration=5)
+    out = whole.apply(stream)
+    assert [event.t for event in out.to_events() if isinstance(event, Cti)] == [-4, 4]
+    assert PhysicalStream.concat([parts.apply(stream.slice(0, 1)), parts.apply(stream.slice(1))]) == out
+
+
 @st.composite
 def changing_streams(draw: st.DrawFn) -> list[Event]:
-    """Matched retractions in any order of arrival, without CTIs; an id may come again when its event is gone."""
+    """Matched retractions in any order of arrival, and CTIs; an id may come again when its event is gone."""
     ends: dict[str, tuple[int, int]] = {}
     events: list[Event] = []
     free: list[str] = []
     for number in range(draw(st.integers(0, 14))):
-        if ends and draw(st.booleans()):
+        if draw(st.integers(0, 5)) == 0:
+            events.append(Cti(draw(st.integers(-5, 40))))
+        elif ends and draw(st.booleans()):
             name = draw(st.sampled_from(sorted(ends)))
             le, re = ends[name]
             new = draw(st.integers(le, le + 20).filter(lambda end, re=re: end != re))

@@ -125,25 +125,28 @@ class Advance:
         starts = np.where(kinds == INSERT, le, BEGINNING)
         latest = np.maximum.accumulate(np.maximum(starts, self._latest))
         due = np.where(latest > BEGINNING, latest - self.delay, BEGINNING)
+        own = np.where(kinds == CTI, le, BEGINNING)  # a CTI that is there already counts too
         if self.every is not None:
             on_time = (self._seen + np.arange(1, len(le) + 1)) % self.every == 0
             due = np.where(on_time, due, BEGINNING)
         else:
-            due = self._spaced(due)
-        own = np.where(kinds == CTI, le, BEGINNING)  # a CTI that is there already counts too
+            due = self._spaced(due, np.maximum.accumulate(own))
         return latest, np.maximum.accumulate(np.maximum(np.maximum(due, own), self.cti))
 
-    def _spaced(self, due: Ints) -> Ints:
-        """Only the times at which the duration has passed since the last one."""
+    def _spaced(self, due: Ints, own: Ints) -> Ints:
+        """Only the times at which the duration has passed since the last CTI, of ours or of the stream's own."""
         assert self.every_duration is not None
         kept = np.full(len(due), BEGINNING)
-        last, at = self.cti, 0
+        last = self.cti
         while True:
             target = BEGINNING + 1 if last == BEGINNING else last + self.every_duration
-            at = int(np.searchsorted(due, target))
-            if at >= len(due):
+            at, told = int(np.searchsorted(due, target)), int(np.searchsorted(own, last, side="right"))
+            if told < at:
+                last = int(own[told])
+            elif at < len(due):
+                kept[at] = last = int(due[at])
+            else:
                 return kept
-            kept[at] = last = int(due[at])
 
     def _in_time(self, chunk: PhysicalStream, kinds: npt.NDArray[np.int8], cti: Ints) -> _Events:
         """The events that get through, as they get through."""

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from streamproof import extensions
 from streamproof.engines.base import Engine, engine
 from streamproof.errors import PlanError, did_you_mean
 from streamproof.plan.modules import Registry
 from streamproof.workbench.modules import all_modules
-from streamproof.workbench.oracle import Oracle
+from streamproof.workbench.oracle import Oracle, SqlEngine
 from streamproof.workbench.repro import Repro
 from streamproof.workbench.subjects import EngineSubject, LocalSubject, Subject
 from streamproof.workbench.verdict import Verdict
@@ -75,7 +75,9 @@ def _oracle(name: str, dsn: str | None) -> Iterator[Any]:
     if name == "duckdb":
         yield engine(name, threads=1)
     else:
-        yield engine(name, dsn=dsn)
+        found = cast("SqlEngine", engine(name, dsn=dsn))
+        found.reach()
+        yield found
 
 
 @contextmanager

@@ -22,6 +22,8 @@ class SqlEngine(Protocol):
 
     name: str
 
+    def reach(self) -> None: ...
+
     def run_history(
         self, plan: Typed, tables: Mapping[str, pa.Table], settings: Settings | None = None
     ) -> pa.Table: ...

@@ -29,6 +29,10 @@ class Oracle:
         self._dialect = dialect
         self._connect = connect
 
+    def reach(self) -> None:
+        """Connect once, so that a server that is not there is told of before anything runs."""
+        self._connect().close()
+
     def supports(self) -> dict[str, bool | str]:
         """Every node."""
         return RULES.supports() | {"Let": True, "Ref": True, "Driven": True}
