@@ -63,7 +63,33 @@ def curve_deadlines(arrivals: Ints, times: Ints) -> Ints:
 
 
 @njit(cache=True)
-def run_machine(  # noqa: PLR0912, PLR0915, PLR0917  # one loop over time, compiled: its state does not survive a cut
+def _arrived(arrivals: Ints, first: int, end: int, time: int) -> int:
+    """The first task from ``first`` on that comes after a time."""
+    while first < end and arrivals[first] <= time:
+        first += 1
+    return first
+
+
+@njit(cache=True)
+def _batch_end(improved: Ints, end: int, most: int, deadline: int) -> int:
+    """The end of a batch that takes tasks along as long as they are due no later than its first."""
+    while end < most and improved[end] <= deadline:
+        end += 1
+    return end
+
+
+@njit(cache=True)
+def _piece(costs: Ints, head: int, end: int, left: int, quantum: int) -> tuple[int, int]:
+    """How long the next piece takes, and what remains of a task that is cut."""
+    if quantum > 0 and end - head == 1:
+        whole = left if left > 0 else costs[head]
+        piece = min(whole, quantum)
+        return piece, whole - piece
+    return costs[head:end].sum(), 0
+
+
+@njit(cache=True)
+def run_machine(  # noqa: PLR0917  # one loop over time, compiled: its state does not survive a cut
     starts: Ints,  # where each flow's tasks begin, and the end of all
     arrivals: Ints,
     deadlines: Ints,
@@ -78,61 +104,67 @@ def run_machine(  # noqa: PLR0912, PLR0915, PLR0917  # one loop over time, compi
 ) -> int:
     """Run all tasks to their end; how many pieces were run."""
     flows = len(starts) - 1
-    heads = starts[:-1].copy()  # the first task of each flow that is not done
-    known = starts[:-1].copy()  # the first that has not arrived
-    ends = starts[:-1].copy()  # the end of each flow's next batch
+    heads, known, ends = starts[:-1].copy(), starts[:-1].copy(), starts[:-1].copy()
     left = np.zeros(flows, dtype=np.int64)  # of a cut task: what remains
     now, turn, pieces, todo = np.int64(0), 0, 0, len(arrivals)
     while todo > 0:
-        best, best_key, soonest = -1, np.int64(NEVER), np.int64(NEVER)
-        for step in range(flows):
-            f = (turn + step) % flows
-            while known[f] < starts[f + 1] and arrivals[known[f]] <= now:
-                known[f] += 1
-            if known[f] < starts[f + 1]:
-                soonest = min(soonest, arrivals[known[f]])
-            head = heads[f]
-            if head == known[f]:
-                continue
-            if ends[f] <= head:
-                ends[f] = head + 1
-            if policy == EDF:
-                while ends[f] < known[f] and ends[f] - head < sizes[f] and left[f] == 0:
-                    if improved[ends[f]] > deadlines[head]:
-                        break
-                    ends[f] += 1
-                key = improved[ends[f] - 1]
-            elif policy == FIFO:
-                key = arrivals[head]
-            elif policy == RATE:
-                key = ranks[f]
-            else:
-                key = np.int64(step)
-            if key < best_key:
-                best, best_key = f, key
+        best, soonest = _next_flow(starts, arrivals, deadlines, improved, ranks, sizes, policy, now, turn,
+                                   heads, known, ends, left)  # fmt: skip
         if best < 0:
             now = soonest
             continue
         pieces += 1
         head, end = heads[best], ends[best]
-        done = end
-        if quanta[best] > 0 and end - head == 1:
-            if left[best] == 0:
-                left[best] = costs[head]
-            piece = min(left[best], quanta[best])
-            left[best] -= piece
-            now += piece
-            done = head if left[best] > 0 else end
-        else:
-            for n in range(head, end):
-                now += costs[n]
+        piece, left[best] = _piece(costs, head, end, left[best], quanta[best])
+        now += piece
+        done = head if left[best] > 0 else end
         for f in range(flows):
-            while known[f] < starts[f + 1] and arrivals[known[f]] < now:
-                known[f] += 1
+            known[f] = _arrived(arrivals, known[f], starts[f + 1], now - 1)
             backlogs[f] = max(backlogs[f], known[f] - heads[f])
-        for n in range(head, done):
-            finishes[n] = now
+        finishes[head:done] = now
         todo -= done - head
         heads[best] = done
         turn = (best + 1) % flows if policy == ROUND_ROBIN else 0
     return pieces
+
+
+@njit(cache=True)
+def _next_flow(  # noqa: PLR0917  # the state of the machine
+    starts: Ints,
+    arrivals: Ints,
+    deadlines: Ints,
+    improved: Ints,
+    ranks: Ints,
+    sizes: Ints,
+    policy: int,
+    now: int,
+    turn: int,  # the flow that is looked at first
+    heads: Ints,  # per flow the first task that is not done
+    known: Ints,  # per flow the first that has not arrived
+    ends: Ints,  # per flow the end of its next batch
+    left: Ints,
+) -> tuple[int, int]:
+    """The flow that runs next, or −1; and when the next task comes."""
+    flows = len(heads)
+    best, best_key, soonest = -1, np.int64(NEVER), np.int64(NEVER)
+    for step in range(flows):
+        f = (turn + step) % flows
+        known[f] = _arrived(arrivals, known[f], starts[f + 1], now)
+        if known[f] < starts[f + 1]:
+            soonest = min(soonest, arrivals[known[f]])
+        head = heads[f]
+        if head == known[f]:
+            continue
+        ends[f] = max(ends[f], head + 1)
+        key = np.int64(step)
+        if policy == EDF:
+            if left[f] == 0:
+                ends[f] = _batch_end(improved, ends[f], min(known[f], head + sizes[f]), deadlines[head])
+            key = improved[ends[f] - 1]
+        elif policy == FIFO:
+            key = arrivals[head]
+        elif policy == RATE:
+            key = ranks[f]
+        if key < best_key:
+            best, best_key = f, key
+    return best, soonest
