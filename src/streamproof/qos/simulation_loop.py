@@ -106,7 +106,7 @@ def run_machine(  # noqa: PLR0917  # one loop over time, compiled: its state doe
     flows = len(starts) - 1
     heads, known, ends = starts[:-1].copy(), starts[:-1].copy(), starts[:-1].copy()
     left = np.zeros(flows, dtype=np.int64)  # of a cut task: what remains
-    now, turn, pieces, todo = np.int64(0), 0, 0, len(arrivals)
+    now, turn, pieces, todo = 0, 0, 0, len(arrivals)
     while todo > 0:
         best, soonest = _next_flow(starts, arrivals, deadlines, improved, ranks, sizes, policy, now, turn,
                                    heads, known, ends, left)  # fmt: skip
@@ -146,7 +146,7 @@ def _next_flow(  # noqa: PLR0917  # the state of the machine
 ) -> tuple[int, int]:
     """The flow that runs next, or −1; and when the next task comes."""
     flows = len(heads)
-    best, best_key, soonest = -1, np.int64(NEVER), np.int64(NEVER)
+    best, best_key, soonest = -1, NEVER, NEVER
     for step in range(flows):
         f = (turn + step) % flows
         known[f] = _arrived(arrivals, known[f], starts[f + 1], now)
@@ -156,7 +156,7 @@ def _next_flow(  # noqa: PLR0917  # the state of the machine
         if head == known[f]:
             continue
         ends[f] = max(ends[f], head + 1)
-        key = np.int64(step)
+        key = step
         if policy == EDF:
             if left[f] == 0:
                 ends[f] = _batch_end(improved, ends[f], min(known[f], head + sizes[f]), deadlines[head])
