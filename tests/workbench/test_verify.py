@@ -119,6 +119,14 @@ def test_promises() -> None:
     assert broken_promise(early, SCHEMA).kind == "events"
 
 
+def test_promises_see_the_whole_of_a_long_value() -> None:
+    schema = Schema.of({"s": "string"})
+    rows = [(1, 2, -1, {"s": "a" * 99}), (1, 2, 1, {"s": "a" * 100})]
+    first = Batch.from_rows(schema, [(1, 2, 1, {"s": "a" * 99})])
+    done = Batch.from_rows(schema, [], frontier=FOREVER)
+    assert not broken_promise([first, Batch.from_rows(schema, rows), done], schema)
+
+
 def test_a_case_means_the_same_in_every_language() -> None:
     oracle = Oracle(engine("duckdb", threads=1), all_modules())  # type: ignore[arg-type]
     ran = 0

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from streamproof.errors import InputError
 from streamproof.events.batch import Batch
-from streamproof.events.notation import show_payload
+from streamproof.events.order import canonical
 from streamproof.events.physical import from_batches
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
@@ -90,7 +90,7 @@ def _unsealed(parts: Sequence[Rows], frontiers: Sequence[int]) -> Broken:
 def _rows(batch: Batch) -> Rows:
     rows: Rows = Counter()
     if batch.rows.num_rows:
-        for row in batch.rows.to_pylist():
+        for row in canonical(batch.rows).to_pylist():
             le, re, w = row.pop("le"), row.pop("re"), row.pop("w")
-            rows[le, re, show_payload(row)] += w
+            rows[le, re, repr(row)] += w  # whole: what is shown to people is cut
     return rows

@@ -27,6 +27,7 @@ from streamproof.plan.check import Typed, check
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
 from streamproof.plan.rewrite import rewrite
+from streamproof.workbench.advancing import arrived
 from streamproof.workbench.case import Case
 from streamproof.workbench.doors import through
 from streamproof.workbench.pieces import Push, batches_of, pushes
@@ -180,7 +181,10 @@ class _Progress:
 
 def _left_over(case: Case, rows: int) -> Broken:
     """State that is kept for ever; of events without an end, an operator may keep that they have none."""
-    if not rows or any(row[1] == FOREVER for stream in case.streams.values() for row in stream.rows):
+    if not rows:
+        return WELL
+    given = arrived(case) if case.schedule.live else case
+    if any(row[1] == FOREVER for stream in given.streams.values() for row in stream.rows):
         return WELL
     if any(isinstance(node, nodes.AlterDuration) and node.dur is None for node in nodes.walk(case.plan)):
         return WELL

@@ -19,6 +19,9 @@ from streamproof.workbench.shrink import shrink
 from streamproof.workbench.subjects import Ran, Subject, prefixes
 from streamproof.workbench.verdict import Failure, Outcome, Verdict
 
+OF_STREAMS: Final = ("unmatched_retraction", "duplicate_id", "cti_violation", "cti_backwards")
+"""Errors of streams that are not legal. All streams here are, and so is every part of them."""
+
 SMALL: Final = 5
 """A case of so few events can be read as it is."""
 
@@ -78,7 +81,7 @@ class Judge:
 
         A streaming engine cannot know that an event will be taken back, so the error may be one of a prefix.
         """
-        if not self.subject.streams:
+        if not self.subject.streams or name in OF_STREAMS:
             return False
         if name == "output_in_past" and any(getattr(n, "restriction", None) == "time_bound" for n in walk(case.plan)):
             return True  # a promise that the module does not keep, which only shows over time
