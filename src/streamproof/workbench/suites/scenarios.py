@@ -9,6 +9,9 @@ from streamproof.workbench.intent import Intent
 
 JOINS: Final = ("join", "left_outer", "full_outer", "followed_by", "lasj", "clip", "union")
 WINDOWED: Final = ("agg", "topk", "uda", "udo")
+LIFETIMES: Final = (
+    "shift", "extend", "alter_duration", "point_at_end", "chop", "session", "coalesce", "stitch", "distinct",
+)  # fmt: skip
 
 
 def single() -> tuple[Intent, ...]:
@@ -20,6 +23,7 @@ def single() -> tuple[Intent, ...]:
         I.operator(a, among=WINDOWED).called("windows"),
         I.operator(a, b, among=JOINS).over(I.events(pattern="dense")).called("dense-joins"),
         I.operator(a, among=WINDOWED).over(I.events(pattern="dense")).called("dense-windows"),
+        I.operator(a, among=LIFETIMES).over(I.events(pattern="dense")).called("dense-lifetimes"),
     )
 
 
