@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from itertools import count
 
@@ -13,7 +14,7 @@ import streamproof as sp
 from streamproof.engines.base import Settings, prepare
 from streamproof.engines.local import LocalEngine
 from streamproof.engines.local.gathering import ENOUGH, gathered
-from streamproof.errors import PlanError, StreamproofError
+from streamproof.errors import InputError, PlanError, StreamproofError
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
 from streamproof.events.schema import Schema
@@ -84,11 +85,30 @@ def test_random_plans_give_the_same_history_together() -> None:
     assert compared > 40
 
 
-def test_a_query_that_is_pushed_to_takes_no_latency() -> None:
-    job = sp.source("S", SCHEMA).tumbling(10).aggregate(n=sp.count()).on("local", latency=0.02)
-    with pytest.raises(PlanError, match="answers every push at once") as raised:
-        job.start({"S": {"v": "int64"}})
-    assert raised.value.fix == "leave latency out, or push larger batches; it is for LocalEngine.run over batches"
+def test_pushes_wait_for_others_and_run_together() -> None:
+    counting = sp.source("S", SCHEMA).tumbling(10).aggregate(n=sp.count())
+    query = counting.on("local", latency=60).start({"S": {"v": "int64"}})
+    for t in range(5):
+        query.push("S", [{"le": t, "re": t + 1, "payload": {"v": t}}])
+    assert query.pull() == []
+    with pytest.raises(InputError, match="no change before"):  # what is pushed is checked at once
+        query.push("S", [{"kind": "cti", "t": 10}, {"le": 1, "re": 2, "payload": {"v": 1}}])
+    query.push("S", sp.Cti(10))
+    assert [row.payload for row in query.history.to_rows()] == [{"n": 5}]  # who asks for all of it does not wait
+    assert [batch.rows.num_rows for batch in query.pull()] == [1]  # no corrections on the way
+    query.push("S", [{"le": 12, "re": 13, "payload": {"v": 1}}])
+    again = counting.on("local").start({"S": {"v": "int64"}})
+    again.restore(query.snapshot())  # nothing that waits is lost
+    query.finish()
+    again.finish()
+    assert query.history == again.history
+
+
+def test_what_has_waited_long_enough_runs_when_somebody_looks() -> None:
+    query = sp.source("S", SCHEMA).on("local", latency=0.001).start({"S": {"v": "int64"}})
+    query.push("S", [{"le": 1, "re": 2, "payload": {"v": 1}}])
+    time.sleep(0.002)
+    assert sum(batch.rows.num_rows for batch in query.pull()) == 1
 
 
 def test_a_negative_latency_is_refused() -> None:

@@ -24,7 +24,7 @@ class LocalEngine:
     name = "local"
 
     def __init__(self, *, emission: Emission = "speculative", latency: float = 0.0) -> None:
-        """``latency``: so many seconds small batches may wait for others, to be run together; see `gathering`."""
+        """``latency``: so many seconds batches and pushes may wait for others, to run together; see `gathering`."""
         if emission not in get_args(Emission):
             raise PlanError(f'unknown emission "{emission}"', fix="use speculative, eager or final")
         if latency < 0:
@@ -39,10 +39,7 @@ class LocalEngine:
 
     def processor(self, settings: Settings, *, keep_late: bool = False) -> Processor:
         """A new processor, on which queries run."""
-        if self.latency:
-            fix = "leave latency out, or push larger batches; it is for LocalEngine.run over batches"
-            raise PlanError("a query that is pushed to answers every push at once", fix=fix)
-        return Processor(settings, emission=self.emission, keep_late=keep_late)
+        return Processor(settings, emission=self.emission, keep_late=keep_late, latency=self.latency)
 
     def run(self, plan: Typed, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> Iterator[Batch]:
         """The output over batches, which have no order of arrival: advance_time finds nothing late in them."""

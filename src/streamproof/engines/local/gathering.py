@@ -13,40 +13,61 @@ closely go through the graph as one. Law: the output adds up to the same history
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Final, Generic, TypeVar
 
 import pyarrow as pa
 
 from streamproof.events.batch import Batch
 
 ENOUGH: Final = 32_768  # so many rows are worth a push of their own
+Clock = Callable[[], float]
+Source = TypeVar("Source", bound=Hashable)
+Part = TypeVar("Part")
+
+
+class Waiting(Generic[Source, Part]):
+    """Parts of sources that wait for others of the same source, for at most ``latency`` seconds since the first."""
+
+    def __init__(
+        self, latency: float, join: Callable[[Sequence[Part]], Part], *, clock: Clock = time.monotonic
+    ) -> None:
+        self.latency, self._join, self._clock = latency, join, clock
+        self._held: dict[Source, list[Part]] = {}
+        self._rows, self._since = 0, 0.0
+
+    def put(self, source: Source, part: Part, rows: int) -> None:
+        if not self._held:
+            self._since = self._clock()
+        self._held.setdefault(source, []).append(part)
+        self._rows += rows
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the time is up, or enough has come."""
+        return bool(self._held) and (self._rows >= ENOUGH or self._clock() - self._since >= self.latency)
+
+    def take(self) -> list[tuple[Source, Part]]:
+        """All that waits, one part for each source; then nothing waits."""
+        held, self._held, self._rows = self._held, {}, 0
+        return [(source, parts[0] if len(parts) == 1 else self._join(parts)) for source, parts in held.items()]
 
 
 def gathered(
-    batches: Iterable[tuple[str, Batch]], *, latency: float, clock: Callable[[], float] = time.monotonic
+    batches: Iterable[tuple[str, Batch]], *, latency: float, clock: Clock = time.monotonic
 ) -> Iterator[tuple[str, Batch]]:
     """Batches of sources, those of one source together, as long as the first of them has waited less than ``latency``.
 
     It looks at the clock whenever a batch comes: what a source that falls silent has given last waits for its next.
     """
-    held: dict[str, list[Batch]] = {}
-    rows, since = 0, 0.0
+    waiting = Waiting[str, Batch](latency, _joined, clock=clock)
     for name, batch in batches:
-        if not held:
-            since = clock()
-        held.setdefault(name, []).append(batch)
-        rows += batch.rows.num_rows
-        if rows >= ENOUGH or clock() - since >= latency:
-            yield from _together(held)
-            held, rows = {}, 0
-    yield from _together(held)
+        waiting.put(name, batch, batch.rows.num_rows)
+        if waiting.is_due:
+            yield from waiting.take()
+    yield from waiting.take()
 
 
-def _together(held: dict[str, list[Batch]]) -> Iterator[tuple[str, Batch]]:
-    for name, parts in held.items():
-        whole = parts[0]
-        if len(parts) > 1:
-            rows = pa.concat_tables([part.rows for part in parts])
-            whole = Batch(whole.schema, rows, max(part.frontier for part in parts))
-        yield name, whole
+def _joined(parts: Sequence[Batch]) -> Batch:
+    rows = pa.concat_tables([part.rows for part in parts])
+    return Batch(parts[0].schema, rows, max(part.frontier for part in parts))

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from streamproof.engines.base import Settings, prepare
+from streamproof.engines.local.gathering import Waiting
 from streamproof.engines.local.graph import Graph, Step, source_of
 from streamproof.engines.local.inlet import Content, Entry, Inlet
 from streamproof.engines.local.inside import explain, metrics_of
@@ -28,7 +29,7 @@ from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema, Type
 from streamproof.events.validate import Validator
 from streamproof.kernels.base import Context, Emission
-from streamproof.kernels.delta import Delta
+from streamproof.kernels.delta import Delta, concat
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.failures import DeadLetter
@@ -41,9 +42,18 @@ class Processor:
     """Runs queries that may share sources and operators, read each other's output, start late and stop early."""
 
     def __init__(
-        self, settings: Settings | None = None, *, emission: Emission = "speculative", keep_late: bool = False
+        self,
+        settings: Settings | None = None,
+        *,
+        emission: Emission = "speculative",
+        keep_late: bool = False,
+        latency: float = 0.0,
     ) -> None:
-        """``keep_late`` keeps the events that advance_time drops, for `take_late`."""
+        """``keep_late`` keeps the events that advance_time drops, for `take_late`.
+
+        ``latency``: so many seconds what is pushed may wait for more, to run together; it is checked at once all the
+        same. Whoever asks for results as a whole (`history`, `metrics`, a snapshot) does not wait.
+        """
         self.settings = settings or Settings()
         self.emission: Emission = emission
         self.queries: dict[str, RunningQuery] = {}
@@ -51,6 +61,7 @@ class Processor:
         context = context_of(self.settings, emission)
         self.graph = Graph(None, context, advance_apart=True)
         self._keep_late = keep_late
+        self._waiting = Waiting[Entry, Delta](latency, _joined)
         self._failure: str | None = None
 
     # --- sources and queries ------------------------------------------------------------------------------------------
@@ -69,6 +80,7 @@ class Processor:
     def start(self, plan: Plan, *, name: str | None = None, keep_history: bool = True) -> RunningQuery:
         """Start a query. Its sources are the processor's sources, and the outputs of running queries by their names."""
         plan = getattr(plan, "plan", plan)  # a fluent stream holds one
+        self.settle()
         name = name or next(f"query{n}" for n in range(1, len(self.queries) + 2) if f"query{n}" not in self.queries)
         self._refuse_name(name)
         self._declare_sources(plan)
@@ -154,6 +166,7 @@ class Processor:
         if readers:
             text = f'the query "{readers[0]}" reads the output of "{name}"'
             raise InputError(text, fix=f'stop "{readers[0]}" first')
+        self.settle()
         query = self.queries.pop(name)
         self.graph.remove(self.graph.number(query.step))
         living = set(self.graph.steps)
@@ -174,10 +187,27 @@ class Processor:
             if changes:
                 self._failure = str(error)
             raise
-        self._run(changes)
+        if not self._waiting.latency:
+            self._run(changes)
+            return
+        for entry, delta in changes:
+            self._waiting.put(entry, delta, len(delta))
+        self.run_due()
+
+    def run_due(self) -> None:
+        """Run what was pushed, if it has waited long enough."""
+        if self._waiting.is_due:
+            self.settle()
+
+    def settle(self) -> None:
+        """Run all that was pushed and waits."""
+        changes = self._waiting.take()
+        if changes:
+            self._run(changes)
 
     def finish(self, *sources: str) -> None:
         """These sources, or all, have ended: what they gave is complete."""
+        self.settle()
         for source in sources or tuple(self.inlets):
             self._run(list(self._inlet(source).end()))
 
@@ -249,6 +279,7 @@ class Processor:
 
     def metrics(self, name: str) -> Metrics:
         """One query in numbers."""
+        self.settle()
         return metrics_of(self, name)
 
     def explain(self) -> str:
@@ -257,6 +288,7 @@ class Processor:
 
     def snapshot(self) -> bytes:
         """Everything: the queries with their output that nobody has read, the state, and what the sources remember."""
+        self.settle()
         return save(self)
 
     @staticmethod
@@ -269,8 +301,13 @@ class Processor:
 
     def load(self, snapshot: bytes) -> None:
         """Put this processor, which runs the same queries, into the state of a snapshot."""
+        self._waiting.take()
         load_state(self, snapshot)
         self._failure = None
+
+
+def _joined(parts: Sequence[Delta]) -> Delta:
+    return concat(parts, frontier=max(part.frontier for part in parts))
 
 
 def context_of(settings: Settings, emission: Emission) -> Context:

@@ -98,20 +98,24 @@ class RunningQuery:
 
     def pull(self) -> list[Batch]:
         """The batches of output since the last time."""
+        self.processor.run_due()
         return self.outlet.pull()
 
     def events(self) -> PhysicalStream:
         """The inserts, retractions and CTIs of the output since the last time."""
+        self.processor.run_due()
         return self.outlet.events()
 
     @property
     def history(self) -> History:
         """What the output adds up to so far."""
+        self.processor.settle()
         return self.outlet.history
 
     @property
     def cti(self) -> int:
         """Up to where the output is sealed."""
+        self.processor.settle()
         return self.outlet.frontier
 
     def to_arrow(self) -> pa.Table:
