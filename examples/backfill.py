@@ -15,7 +15,7 @@ from pathlib import Path
 
 import streamproof as sp
 from streamproof.engines.base import Settings
-from streamproof.engines.spark.session import session
+from streamproof.engines.spark.session import TINY, session
 from streamproof.engines.spark.sinks import FileSink, read_output
 from streamproof.engines.spark.stream.files import FileRun, run_files
 
@@ -55,7 +55,7 @@ def in_order_of_arrival(folder: Path, *, files: int = 8) -> Path:
 
 
 def main() -> None:
-    spark = session()
+    spark = session(**TINY)  # a month is little: starting work would cost more than doing it
     month = sp.read(HOME / "earthquakes.csv", mapping=MAPPING).stream()
     with tempfile.TemporaryDirectory() as place:
         arriving = in_order_of_arrival(Path(place) / "arriving")
