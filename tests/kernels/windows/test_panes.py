@@ -6,6 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import streamproof as sp
+from streamproof.engines.base import Settings, prepare
+from streamproof.engines.local import LocalEngine
+from streamproof.events.batch import Batch
+from streamproof.events.history import History
 from streamproof.events.schema import Schema
 from streamproof.events.time import FOREVER
 from streamproof.kernels.base import Context, Emission
@@ -87,3 +92,20 @@ def test_the_split_into_batches_does_not_matter(window: Tumbling | Hopping) -> N
     often = [second.on_batch(0, part.at(-60)) for part in parts]
     often.append(second.on_batch(0, Delta.empty(SCHEMA, frontier=FOREVER)))
     assert bag(once) == bag(often)
+
+
+def test_one_group_may_correct_more_windows_than_there_is_room_for() -> None:
+    """The rows of a group are written whole or not at all, so room must grow even where none was written yet."""
+    schema = Schema.of({"v": "float64"})
+    stream = sp.source("S").to_point().hopping(20, 10).aggregate(a=sp.avg("v"))
+    typed = prepare(stream.plan, {"S": schema}, Settings())
+    rows = [[(t, t + 1, 1, {"v": 0.5}) for t in times] for times in ((0, 100_000), range(10, 3_000, 7))]
+    late, whole = (
+        History.from_batches(typed.schema, LocalEngine().run(typed, {"S": iter(batches)}, Settings()))
+        for batches in (
+            [Batch.from_rows(schema, part) for part in rows],
+            [Batch.from_rows(schema, [*rows[0], *rows[1]])],
+        )
+    )
+    assert len(late) == 303
+    assert late == whole

@@ -198,9 +198,11 @@ class Panes(Moving):
         held = self.starts.rows, self.starts.stretches, self.moves.rows, self.moves.stretches
         scratch = np.empty((2, self.sums.width), np.int64), np.empty((2, 5), np.int64)
         size, whole, done = 0, False, np.zeros(2, np.int64)
+        self._make_room(size)
         while not whole:
-            self._make_room(size)
             size, whole = correct(*held, starts, moves, numbers, scratch, self._emitted, self._found, size, done)
+            if not whole:  # the next group alone may need more than there is, however little is written so far
+                self._make_room(len(self._found))
         return size
 
     def _complete(self, numbers: Ints, size: int) -> int:
