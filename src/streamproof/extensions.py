@@ -22,9 +22,11 @@ from streamproof.errors import PlanError, did_you_mean
 Point: TypeAlias = Literal["engines", "modules", "languages", "sources", "sinks"]
 
 
-@cache  # what is installed does not change while we run
 def _found(point: Point) -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=f"streamproof.{point}")}
+
+
+_known = cache(_found)  # reading what is installed takes some ten milliseconds
 
 
 def names(point: Point) -> list[str]:
@@ -34,7 +36,10 @@ def names(point: Point) -> list[str]:
 
 def load(point: Point, name: str) -> Any:
     """The object registered under ``name``."""
-    found = _found(point)
+    found = _known(point)
+    if name not in found:  # it may have been installed since
+        _known.cache_clear()
+        found = _known(point)
     if name not in found:
         kind = point.removesuffix("s")
         raise PlanError(f'unknown {kind} "{name}"', fix=did_you_mean(name, sorted(found)))

@@ -137,7 +137,7 @@ class Driving(Pairs):
         """At each arrival: what came within the window, itself included.
 
         >>> source("Room").on_arrival(window="5s").aggregate(n=count())
-        source(Room) → driven(Room)
+        source(Room) → driven(Room, AEC, n=count(), window=5s)
         """
         return self._driver(eqm.OnArrival(), (), window)
 
@@ -145,7 +145,7 @@ class Driving(Pairs):
         """At every multiple of a length of time: what came within the window.
 
         >>> source("Room").every("10s", window="60s").aggregate(n=count())
-        source(Room) → driven(Room)
+        source(Room) → driven(Room, TEC, n=count(), window=60s)
         """
         return self._driver(eqm.EachHop(read_span(span)), (), window)
 
@@ -153,7 +153,7 @@ class Driving(Pairs):
         """At each instant event: what came within the window, or without one the latest tuple.
 
         >>> source("Room").at(becomes("Door", "open = 1")).aggregate(n=count())
-        source(Room) → driven(Room)
+        source(Room) → driven(Room, IES, n=count())
         """
         return self._driver(eqm.At(event.event, _keys(by)), event.streams, window)
 
@@ -163,7 +163,7 @@ class Driving(Pairs):
         """Once at the end of each lasting event, or ``continuous``: at every hop (or arrival) while it lasts.
 
         >>> source("Room").during(lasting(arrive("Bird"), "10s")).aggregate(n=count())
-        source(Room) → driven(Room)
+        source(Room) → driven(Room, LES, n=count())
         """
         driver = self._driver(eqm.Meanwhile(event.event, continuous), event.streams, window)
         return driver if hop is None else replace(driver, query={**driver.query, "hop": read_span(hop)})
@@ -290,7 +290,7 @@ def eql(text: str, **streams: Linear) -> Any:
     """The stream that EQL describes; streams that are not sources can be given by name.
 
     >>> eql("SELECT count(*) FROM S EVERY 10s WINDOW 60s")
-    source(S) → driven(S)
+    source(S) → driven(S, TEC, count=count(), window=60s)
     """
     from streamproof.query.stream import Stream  # noqa: PLC0415  # which is made of these operators
 
