@@ -36,6 +36,13 @@ from tests.reference.servers import open_engine
 STRIDE = 10_000_000  # seeds are that far apart
 PROGRESS_SECONDS = 10
 SHOWN_ROWS = 30
+ENGINES = (
+    "duckdb (default)",
+    "postgres",
+    "local",
+    "spark",
+    "spark-chain: stages of Spark cut wherever the key changes",
+)
 
 
 @dataclass(slots=True)
@@ -89,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--start", type=int, default=0, help="number of the first case")
-    parser.add_argument("--engine", action="append", help="duckdb (default), postgres, local or spark; may be repeated")
+    parser.add_argument("--engine", action="append", help=f"{', '.join(ENGINES)}; may be repeated")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--depth", type=int, default=5, help="how deep plans may be")
     parser.add_argument("--mode", choices=("plain", "rewritten"), default="plain", help="judge the optimised plan")

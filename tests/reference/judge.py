@@ -90,8 +90,8 @@ def judge(case: Case, engine: Engine, *, mode: Mode = "plain") -> Verdict:
     typed = plain if mode == "plain" else _rewritten(case)
     if typed.schema != plain.schema:
         return Verdict(False, "schema", f"expected the schema {plain.schema}\nfound {typed.schema}", expected)
-    streaming = engine.name == "local"
-    actual, text = streamed_outcome(case, typed) if streaming else actual_outcome(case, typed, engine)
+    streaming = engine.name in ("local", "spark-chain")
+    actual, text = streamed_outcome(case, typed, engine) if streaming else actual_outcome(case, typed, engine)
     if streaming and isinstance(actual, str) and may_fail_so(case, plain, actual, expected):
         return Verdict(True, expected=expected, actual=actual)
     lazy = mode == "rewritten" or engine.name == "spark"

@@ -13,6 +13,7 @@ from streamproof.engines.base import Engine, engine
 from streamproof.engines.spark.session import active, session
 from tests.reference.engine import ReferenceEngine
 from tests.spark.sessions import FAST
+from tests.spark.stream.chaining import ChainEngine
 
 
 @contextmanager
@@ -22,6 +23,8 @@ def open_engine(name: str, dsn: str | None = None) -> Iterator[Engine]:
         yield engine(name, threads=1)
     elif name == "reference":
         yield ReferenceEngine()
+    elif name == "spark-chain":
+        yield ChainEngine()
     elif name == "spark":
         yield engine(name, session=active() or session(**FAST))
     elif name != "postgres":

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from streamproof.engines.base import Settings
+from streamproof.engines.base import Engine, Settings
 from streamproof.engines.local import LocalEngine, in_turn
 from streamproof.engines.local.graph import Graph
 from streamproof.engines.local.processor import context_of
@@ -41,17 +41,21 @@ from tests.reference.evaluator import TooManyRows, evaluate
 from tests.reference.random_cases import Case
 from tests.reference.streams import Stream
 from tests.reference.values import Row
+from tests.spark.stream.chaining import ChainEngine
 
 
-def streamed_outcome(case: Case, typed: Typed) -> tuple[list[Row] | str, str]:
-    """What the local engine says over a random split of the input, or which promise it broke."""
+def streamed_outcome(case: Case, typed: Typed, engine: Engine) -> tuple[list[Row] | str, str]:
+    """What an engine that streams says over a random split of the input, or which promise it broke."""
     seed = split_seed(case)
     inputs, chance = split_inputs(case, seed), random.Random(seed + 1)
     emission: Emission = chance.choice(("speculative", "speculative", "speculative", "eager", "final"))
     stop = chance.randint(1, 6) if chance.random() < 0.3 else None
     settings = Settings(horizon=case.horizon, limits=case.limits, registry=all_modules())
     try:
-        output = list(_run(typed, inputs, settings, emission=emission, stop=stop))
+        if isinstance(engine, ChainEngine):
+            output = list(engine.run(typed, inputs, settings, emission=emission))
+        else:
+            output = list(_run(typed, inputs, settings, emission=emission, stop=stop))
         broken = broken_promise(output, typed.schema, final=emission == "final")
     except StreamproofError as error:
         return error.name, str(error)

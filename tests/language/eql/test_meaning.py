@@ -35,7 +35,7 @@ def wrong(case: Case, engine: Any) -> str | None:
     rows = World(plan.query, case.schemas, histories).results()
     expected = ordered_rows(plan.query, rows, typed.schema.names)
     is_local = engine.name == "local"
-    found, text = streamed_outcome(case, typed) if is_local else actual_outcome(case, typed, engine)
+    found, text = streamed_outcome(case, typed, engine) if is_local else actual_outcome(case, typed, engine)
     return f"{found}: {text}" if isinstance(found, str) else difference(expected, found)
 
 

@@ -68,29 +68,34 @@ class Subject:
 
 def micro_batches(subject: Subject, count: int, seed: int) -> Iterator[pa.Table]:
     """The input as packed rows, cut at random into so many micro-batches; the last one brings the end of time."""
+    for chunks in cut_into(subject, count, seed):
+        batches = [
+            pack(door, with_buckets(subject, door, chunk), order)
+            for door in subject.stage.doors
+            for order, chunk in enumerate(chunks[door.name])
+        ]
+        yield pa.Table.from_batches(batches, schema=PACKED)
+
+
+def cut_into(subject: Subject, count: int, seed: int) -> Iterator[dict[str, list[PhysicalStream]]]:
+    """The events of each source, micro-batch by micro-batch."""
     choices = random.Random(seed)
     cuts = {
         name: sorted(choices.randint(0, len(stream)) for _ in range(count - 1))
         for name, stream in subject.streams.items()
     }
     for number in range(count):
-        batches = [
-            pack(door, table, order)
-            for door in subject.stage.doors
-            for order, table in enumerate(_chunk(subject, door, cuts[door.name], number, count))
-        ]
-        yield pa.Table.from_batches(batches, schema=PACKED)
+        yield {name: list(_chunk(stream, cuts[name], number, count)) for name, stream in subject.streams.items()}
 
 
-def _chunk(subject: Subject, door: Door, cuts: Sequence[int], number: int, count: int) -> Iterator[pa.Table]:
-    stream = subject.streams[door.name]
+def _chunk(stream: PhysicalStream, cuts: Sequence[int], number: int, count: int) -> Iterator[PhysicalStream]:
     start = cuts[number - 1] if number else 0
     end = cuts[number] if number < count - 1 else len(stream)
     chunk = stream.slice(start, end - start)
     if number == count - 1:
         chunk = PhysicalStream.concat([chunk, cti(stream.schema, FOREVER)])
     if len(chunk):
-        yield with_buckets(subject, door, chunk)
+        yield chunk
 
 
 def with_buckets(subject: Subject, door: Door, chunk: PhysicalStream) -> pa.Table:

@@ -73,13 +73,18 @@ class _Placing:
 class Graph:
     """The kernels of one or several plans, inputs before readers."""
 
-    def __init__(self, typed: Typed | None, context: Context, *, advance_apart: bool = False) -> None:
-        """``advance_apart``: whoever feeds the graph does the work of advance_time, and feeds those steps directly."""
+    def __init__(
+        self, typed: Typed | None, context: Context, *, advance_apart: bool = False, seal: bool = True
+    ) -> None:
+        """``advance_apart``: whoever feeds the graph does the work of advance_time, and feeds those steps directly.
+
+        ``seal`` off: with emission ``final``, whoever reads the output can take what may still change.
+        """
         self.context = context
         self.steps: list[Step] = []
         self.sources: dict[str, int] = {}  # the step of each source
         self.outputs: Counter[int] = Counter()  # steps whose output is wanted, and by how many
-        self._advance_apart = advance_apart
+        self._advance_apart, self._seal = advance_apart, seal
         self._by_identity: dict[str, int] = {}
         self._groups: list[Groups] = []  # outer ones before inner ones
         self._collect_at = STRINGS_BEFORE_COLLECTION
@@ -94,7 +99,7 @@ class Graph:
         """
         placing = _Placing(eras or {})
         step = self._place(typed, None, placing)
-        if self.context.emission == "final" and not is_settled(typed):
+        if self._seal and self.context.emission == "final" and not is_settled(typed):
             step = self._step("seal", "", [step], lambda: Made(SealKernel(typed, self.context), typed, None))
         self.outputs[step] += 1
         return step

@@ -30,12 +30,15 @@ _SUMS: Final = {
     "dropped": "Events that broke a rule and were let go",
     "micros": "Microseconds in the kernels",
 }
+OF_OUTPUT: Final = ("outputs", "corrections")
+"""Sums of the last stage alone; the others are of all stages."""
 _LEVELS: Final = {
     "live": "Rows that the kernels hold",
     "state": "Bytes of state written by the last micro-batch",
     "cti": "The time up to which the output is complete",
     "lag": "The latest start that came in, minus the output's CTI, in ticks",
 }
+_BY_STAGE: Final = ("events", "outputs", "corrections", "micros", "live", "state")
 
 
 class Metrics:
@@ -46,6 +49,7 @@ class Metrics:
         self._lock = Lock()
         self._sums = dict.fromkeys(_SUMS, 0)
         self._levels = {"live": 0, "state": 0}
+        self._stages: dict[int, dict[str, int]] = {}
         self._batches = 0
         self._cti, self._latest = BEGINNING, BEGINNING
         self._seconds: dict[str, float] = {}  # by Spark's names for the parts of a micro-batch
@@ -53,14 +57,25 @@ class Metrics:
         self._timed = -1  # the last micro-batch whose time is in there
         self.follow: Callable[[], Iterable[Mapping[str, Any]]] = tuple  # what Spark knows of its last micro-batches
 
-    def add_batch(self, counts: Mapping[str, Any], *, cti: int | None = None, latest: int | None = None) -> None:
-        """Count a micro-batch."""
+    def add_batch(
+        self,
+        counts: Mapping[str, Any],
+        *,
+        cti: int | None = None,
+        latest: int | None = None,
+        stages: Mapping[int, Mapping[str, int]] | None = None,
+    ) -> None:
+        """Count a micro-batch; ``stages`` are the same counts, stage by stage."""
         with self._lock:
             self._batches += 1
             for name in _SUMS:
                 self._sums[name] += int(counts.get(name) or 0)
             for name in self._levels:
                 self._levels[name] = int(counts.get(name) or 0)
+            for number, found in (stages or {}).items():
+                known = self._stages.setdefault(number, dict.fromkeys(_BY_STAGE, 0))
+                for name in _BY_STAGE:
+                    known[name] = found[name] + (known[name] if name in _SUMS else 0)
             self._cti = max(self._cti, BEGINNING if cti is None else cti)
             self._latest = max(self._latest, BEGINNING if latest is None else latest)
 
@@ -87,6 +102,7 @@ class Metrics:
                 **self._levels,
                 "cti": None if self._cti == BEGINNING else "inf" if self._cti == FOREVER else self._cti,
                 "lag": max(0, self._latest - self._cti) if known else None,
+                **({"stages": {n: dict(s) for n, s in self._stages.items()}} if len(self._stages) > 1 else {}),
                 "seconds": {name: round(value, 3) for name, value in self._seconds.items()},
             }
 
@@ -105,20 +121,35 @@ class Metrics:
             value = {None: "NaN", "inf": "+Inf"}.get(found[name], found[name])
             lines += [f"# HELP streamproof_{name} {text}", f"# TYPE streamproof_{name} gauge"]
             lines.append(f"streamproof_{name}{label} {value}")
+        lines += self._prometheus_stages(found.get("stages", {}))
         lines += ["# HELP streamproof_stage_seconds_total Seconds by part of a micro-batch"]
         lines += ["# TYPE streamproof_stage_seconds_total counter"]
         for name, value in found["seconds"].items():
             lines.append(f'streamproof_stage_seconds_total{{query="{_escaped(self.query)}",stage="{name}"}} {value}')
         return "\n".join(lines) + "\n"
 
+    def _prometheus_stages(self, stages: Mapping[int, Mapping[str, int]]) -> list[str]:
+        """Where a plan runs in several stages: what each of them did."""
+        lines: list[str] = []
+        for name in _BY_STAGE if stages else ():
+            kind, ending, text = ("counter", "_total", _SUMS[name]) if name in _SUMS else ("gauge", "", _LEVELS[name])
+            metric = f"streamproof_by_stage_{name}{ending}"
+            lines += [f"# HELP {metric} {text}, stage by stage", f"# TYPE {metric} {kind}"]
+            for number, found in stages.items():
+                lines.append(f'{metric}{{query="{_escaped(self.query)}",stage="{number}"}} {found[name]}')
+        return lines
+
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def observed(answers: DataFrame) -> DataFrame:
-    """The answers of buckets, with their counts told to whoever listens to the query."""
+def observed(answers: DataFrame, last: int = 0) -> DataFrame:
+    """The answers of buckets, with their counts told to whoever listens; ``last`` is the query whose output it is."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    sums = [F.sum(name).alias(name) for name in (*_SUMS, "live", "state")]
-    return answers.observe(OBSERVED, *sums, F.min("cti").alias("cti"), F.max("latest").alias("latest"))
+    sums = [F.sum(name).alias(name) for name in (*_SUMS, "live", "state") if name not in OF_OUTPUT]
+    own = F.col("query") == last
+    sums += [F.sum(F.when(own, F.col(name)).otherwise(0)).alias(name) for name in OF_OUTPUT]
+    cti = F.min(F.when(own, F.col("cti"))).alias("cti")
+    return answers.observe(OBSERVED, *sums, cti, F.max("latest").alias("latest"))

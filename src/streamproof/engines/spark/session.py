@@ -67,6 +67,7 @@ _NOISY: Final = (
     "org.apache.spark.executor.Executor",
     "org.apache.spark.scheduler.TaskSetManager",
     "org.apache.spark.sql.execution.streaming",
+    "org.apache.spark.sql.execution.python.streaming",
     "org.apache.spark.api.python.PythonRunner",
     "org.apache.spark.util.Utils",
 )

@@ -14,9 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from streamproof.engines.spark.metrics import OF_OUTPUT
 from streamproof.engines.spark.stream.checkpoint import write_atomically
 from streamproof.engines.spark.stream.wire import Emit, answer_schema, from_blobs
 from streamproof.errors import InputError
@@ -48,6 +51,8 @@ class Output:
     schema: Schema
     buckets: int
     run: str  # the checkpoint's name
+    query: int = 0  # which of the queries in the answers is the output
+    layers: Mapping[int, int] = field(default_factory=dict)  # the stage of each query
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,7 @@ class OutputBatch:
     cti: int
     dead: bytes = b""
     counts: Mapping[str, int] = field(default_factory=dict)
+    stages: Mapping[int, Mapping[str, int]] = field(default_factory=dict)  # counts, stage by stage
 
 
 class Sink(Protocol):
@@ -84,18 +90,33 @@ class Receiver:
 
     def take(self, number: int, answers: pa.Table) -> OutputBatch:
         """Hand a micro-batch to the sink. The CTI of the output is the least of all buckets."""
+        counts, stages = _counts(answers, self.output)
+        dead = b"".join(answers["dead"].drop_null().to_pylist())
+        answers = answers.filter(pc.equal(answers["query"], self.output.query))
         for bucket, cti in zip(answers["bucket"].to_pylist(), answers["cti"].to_pylist(), strict=True):
             self._frontiers[bucket] = max(cti, self._frontiers.get(bucket, BEGINNING))
         everywhere = len(self._frontiers) == self.output.buckets
         cti = min(self._frontiers.values()) if everywhere else BEGINNING
         order = answers.sort_by("bucket")
         rows = from_blobs(order["rows"].drop_null().to_pylist(), answer_schema(self.output.schema, self.sink.emit))
-        names = ("events", "outputs", "corrections", "dropped", "live", "state", "micros")
-        counts = {name: sum(answers[name].to_pylist()) for name in names}
-        counts["latest"] = max(answers["latest"].to_pylist(), default=BEGINNING)
-        batch = OutputBatch(number, rows, cti, b"".join(answers["dead"].drop_null().to_pylist()), counts)
+        batch = OutputBatch(number, rows, cti, dead, counts, stages)
         self.sink.write(batch, self._frontiers)
         return batch
+
+
+def _counts(answers: pa.Table, output: Output) -> tuple[dict[str, int], dict[int, dict[str, int]]]:
+    """The counts of a micro-batch, and those of each stage. What went out went out of the last stage."""
+    names = ("events", "outputs", "corrections", "dropped", "live", "state", "micros", "latest")
+    columns = {name: ints(answers[name]) for name in names}
+    queries = ints(answers["query"])
+    own = queries == output.query
+    counts = {name: int(columns[name][own if name in OF_OUTPUT else slice(None)].sum()) for name in names[:-1]}
+    counts["latest"] = int(columns["latest"].max(initial=BEGINNING))
+    stages = {}
+    for layer in sorted(set(output.layers.values())):
+        here = np.isin(queries, [query for query, of in output.layers.items() if of == layer])
+        stages[layer] = {name: int(columns[name][here].sum()) for name in names[:-1]}
+    return counts, stages
 
 
 class CallSink:

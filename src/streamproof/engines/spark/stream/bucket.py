@@ -46,6 +46,7 @@ class Answer:
     micros: int
     dead: bytes | None
     rows: bytes | None
+    advanced: bool = False  # whether the CTI is a new one
 
 
 class Bucket:
@@ -57,12 +58,14 @@ class Bucket:
     def __init__(self, stage: Stage, number: int) -> None:
         self.stage = stage
         context = Context(stage.registry, limits=stage.limits, emission=stage.emission, horizon=stage.horizon)
-        self.graph = Graph(stage.typed, context)
+        self.graph = Graph(stage.typed, context, seal=stage.seals)
         self.frontiers = {door.name: BEGINNING for door in stage.doors}
+        self.upstream = {door.name: [BEGINNING] * door.upstream for door in stage.doors if door.upstream}
         self.cti = BEGINNING
         self.latest = BEGINNING
         advances = advanced_sources(stage.typed)
-        self.arrivals = {d.name: Arrivals(d, advances.get(d.name), number) for d in stage.doors if d.keeps_events}
+        kept = [door for door in stage.doors if door.keeps_events]
+        self.arrivals = {door.name: Arrivals(door, door.advance or advances.get(door.name), number) for door in kept}
         self.encoder = Encoder(stage.typed.schema, prefix=f"{number}.") if stage.emit == "events" else None
         self._layout = Layout.of(stage.typed.schema)
 
@@ -77,12 +80,13 @@ class Bucket:
         for source, own in by_source.items():
             door = self.stage.doors[source]
             batch, late = self._incoming(door, own)
-            dropped += late.count
-            dead += [late.letters] if late.letters else []
+            if door.counts:
+                dropped += late.count
+                dead += [late.letters] if late.letters else []
             if door.name in self.graph.sources:  # else nothing of it is read in the end
                 deltas.append(self.graph.push(door.name, Delta.from_batch(batch)))
         output = self._consolidated(deltas)
-        self.cti = max([self.cti, *(delta.frontier for delta in deltas)])
+        before, self.cti = self.cti, max([self.cti, *(delta.frontier for delta in deltas)])
         corrections = int((output.w < 0).sum()) if len(output) else 0
         rows = self._rows(output)
         return Answer(
@@ -97,10 +101,13 @@ class Bucket:
             micros=int((perf_counter() - started) * 1e6),
             dead=b"".join(dead) or None,
             rows=rows,
+            advanced=self.cti > before,
         )
 
     def _incoming(self, door: Door, parts: list[Part]) -> tuple[Batch, LateRows]:
         """The rows of one source with the CTI that they lead to, and what came too late."""
+        if door.upstream:
+            return self._from_upstream(door, parts), LateRows(door.schema.arrow_rows.empty_table())
         cti = max(part.cti for part in parts)
         if door.keeps_events:
             events, late = self.arrivals[door.name].take(parts)
@@ -115,6 +122,15 @@ class Bucket:
         self.latest = max(self.latest, int(starts.max(initial=BEGINNING)))
         self.frontiers[door.name] = max(self.frontiers[door.name], cti)
         return Batch(door.schema, table, self.frontiers[door.name]), late
+
+    def _from_upstream(self, door: Door, parts: list[Part]) -> Batch:
+        """What the buckets of an earlier stage put out: each keeps its own CTI, and the least of all counts here."""
+        ctis = self.upstream[door.name]
+        for part in parts:
+            ctis[part.order] = max(ctis[part.order], part.cti)
+        self.frontiers[door.name] = min(ctis)
+        table = from_blobs([part.rows for part in parts if part.rows is not None], door.arrow)
+        return Batch(door.schema, table, self.frontiers[door.name])
 
     def _consolidated(self, deltas: list[Delta]) -> Delta:
         schema = self.stage.typed.schema
@@ -138,6 +154,7 @@ class Bucket:
         head = {
             "version": VERSION,
             "frontiers": self.frontiers,
+            "upstream": self.upstream,
             "cti": self.cti,
             "latest": self.latest,
             "encoder": encoded,
@@ -157,6 +174,7 @@ class Bucket:
                 fix="start with a new checkpoint, or with the version of streamproof that wrote this one",
             )
         self.frontiers, self.cti, self.latest = head["frontiers"], head["cti"], head["latest"]
+        self.upstream = head.get("upstream", {})
         snapshot.restore(self.graph, parts[1])
         if self.encoder is not None:
             self.encoder.restore(head["encoder"], snapshot.read_table(parts[2]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
@@ -31,6 +31,7 @@ class Claim:
     sources: tuple[str, ...]
     run: str = ""  # a name for everything that goes on from this checkpoint; sinks know it by that
     version: int = VERSION
+    stages: tuple[tuple[int, str, int], ...] = ()  # of each fragment: its stage, a digest, and its buckets
 
 
 def digest_of(typed: Typed) -> str:
@@ -42,7 +43,7 @@ def claim(folder: Path, wanted: Claim) -> Claim:
     """The claim in the checkpoint: the one that is there, if it fits, or the wanted one, which is then written."""
     file = folder / FILE
     if not file.exists():
-        made = Claim(**{**asdict(wanted), "sources": wanted.sources, "run": secrets.token_hex(8)})
+        made = replace(wanted, run=secrets.token_hex(8))
         _write(file, made)
         return made
     found = _read(file)
@@ -70,7 +71,8 @@ def _read(file: Path) -> Claim:
             at=str(file),
             fix="use the version of streamproof that wrote it, or a new checkpoint",
         )
-    return Claim(**{**document, "sources": tuple(document["sources"])})
+    stages = tuple(tuple(part) for part in document.get("stages", ()))
+    return Claim(**{**document, "sources": tuple(document["sources"]), "stages": stages})
 
 
 def _refuse_other(found: Claim, wanted: Claim, folder: Path) -> None:
@@ -80,6 +82,7 @@ def _refuse_other(found: Claim, wanted: Claim, folder: Path) -> None:
             at=str(folder),
             fix="run the plan it was made for, or a new checkpoint",
         )
+    _refuse_other_stages(found, wanted, folder)
     if found.buckets != wanted.buckets:
         raise InputError(
             f"the checkpoint is cut into {found.buckets} buckets, and {wanted.buckets} are asked for",
@@ -92,6 +95,20 @@ def _refuse_other(found: Claim, wanted: Claim, folder: Path) -> None:
             at=str(folder),
             fix=f'say emit="{found.emit}", or start with a new checkpoint',
         )
+
+
+def _refuse_other_stages(found: Claim, wanted: Claim, folder: Path) -> None:
+    """State belongs to a fragment of the plan, so the cuts cannot move. Before there were any, nothing was written."""
+    before, now = ([part[:2] for part in claim.stages] for claim in (found, wanted))
+    if before == now or (not before and len(now) == 1):
+        return
+    how = "chained" if len(before) > 1 else "fused"
+    fix = "start with a new checkpoint"
+    if len(before) > 1 and len(now) > 1:
+        raise InputError("the checkpoint is of a plan that was cut elsewhere", at=str(folder), fix=fix)
+    raise InputError(
+        f"the checkpoint is of a run whose stages are {how}", at=str(folder), fix=f'say stages="{how}", or {fix}'
+    )
 
 
 def _write(file: Path, content: Claim) -> None:

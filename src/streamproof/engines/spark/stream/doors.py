@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from streamproof.engines.spark.stream.failures import WorkerError
+from streamproof.engines.spark.stream.hashing import bucket_numbers
 from streamproof.engines.spark.stream.wire import ALL, PACKED, to_blob
 from streamproof.errors import InputError
 from streamproof.events.notation import write_value
@@ -24,6 +25,7 @@ from streamproof.events.schema import Schema
 from streamproof.events.stream import CTI, INSERT, RETRACT, PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.events.validate import Policy
+from streamproof.plan.nodes import AdvanceTime
 
 Form: TypeAlias = Literal["inserts", "signed", "physical"]
 CONTROL: Final[dict[Form, tuple[str, ...]]] = {
@@ -48,6 +50,10 @@ class Door:
     tells_all: bool = False  # every bucket learns when all events start, because CTIs are made of that
     policy: Policy = "fail"
     query: int = 0
+    keys: tuple[str, ...] | None = None  # columns that decide the bucket; None: Spark has decided it
+    counts: bool = True  # what is counted of a source, and its dead letters, are told at one of its doors
+    advance: AdvanceTime | None = None  # what stands above the source somewhere in the plan
+    upstream: int = 0  # what comes in is the output of so many buckets of an earlier stage; 0: it is a source
 
     @property
     def arrow(self) -> pa.Schema:
@@ -55,18 +61,19 @@ class Door:
         return PhysicalStream.arrow_schema(self.schema) if self.keeps_events else self.schema.arrow_rows
 
 
-def packing(door: Door) -> Any:
-    """The function for ``mapInArrow``."""
-    return partial(_pack, door)
+def packing(*doors: Door) -> Any:
+    """The function for ``mapInArrow`` that brings the rows of a source to all its doors."""
+    return partial(_pack, doors)
 
 
-def _pack(door: Door, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _pack(doors: tuple[Door, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     from pyspark import TaskContext  # noqa: PLC0415  # on workers only
 
     context = TaskContext.get()
     order = (context.partitionId() if context else 0) << 32
     for number, table in enumerate(_gathered(batches)):
-        yield pack(door, table, order + number)
+        for door in doors:
+            yield pack(door, table, order + number)
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -87,23 +94,23 @@ def pack(door: Door, table: pa.Table, order: int) -> pa.RecordBatch:
     """The blobs of some rows, one per bucket that gets any; a CTI goes to every bucket."""
     incoming = _Incoming(door, table)
     rows, buckets = incoming.kept()
-    parts = list(_by_bucket(rows, buckets, door.buckets))
+    parts = list(by_bucket(rows, buckets, door.buckets))
     cti = incoming.cti
     everything = _everything(rows, buckets) if door.tells_all else None
     if cti > BEGINNING or incoming.dropped or everything is not None:
         reached = {bucket for bucket, _ in parts}
         parts += [(bucket, None) for bucket in range(door.buckets) if bucket not in reached]
     count = len(parts)
-    first = np.arange(count) == 0  # what concerns the whole batch is told once
+    told = (np.arange(count) == 0) & door.counts  # what concerns the whole batch is told once
     columns = [
         pa.array([door.query] * count, pa.int32()),
         pa.array([bucket for bucket, _ in parts], pa.int32()),
         pa.array([door.number] * count, pa.int32()),
         pa.array([order] * count, pa.int64()),
         pa.array([cti] * count, pa.int64()),
-        pa.array(np.where(first, incoming.events, 0), pa.int64()),
-        pa.array(np.where(first, incoming.dropped, 0), pa.int64()),
-        pa.array([incoming.dead if is_first else None for is_first in first], pa.binary()),
+        pa.array(np.where(told, incoming.events, 0), pa.int64()),
+        pa.array(np.where(told, incoming.dropped, 0), pa.int64()),
+        pa.array([incoming.dead if is_told else None for is_told in told], pa.binary()),
         pa.array([everything] * count, pa.binary()),
         pa.array([None if part is None else to_blob(part) for _, part in parts], pa.binary()),
     ]
@@ -116,7 +123,8 @@ def _everything(rows: pa.Table, buckets: Ints | None) -> bytes:
     return to_blob(pa.Table.from_arrays([pa.array(places), rows["kind"], rows["le"]], schema=ALL))
 
 
-def _by_bucket(rows: pa.Table, buckets: Ints | None, count: int) -> Iterator[tuple[int, pa.Table | None]]:
+def by_bucket(rows: pa.Table, buckets: Ints | None, count: int) -> Iterator[tuple[int, pa.Table | None]]:
+    """The rows of each bucket that has any."""
     if not rows.num_rows:
         return
     if buckets is None or count == 1:
@@ -200,10 +208,16 @@ class _Incoming:
             rows, source = self._plain()
         if self.door.buckets == 1:
             return rows, None
-        buckets = ints(self.column["bucket"])
+        buckets = self._buckets()
         buckets = buckets if source is None else buckets[source]
         spread = self.door.keeps_events and not self.door.tells_all
         return _ctis_everywhere(rows, buckets, self.door.buckets) if spread else (rows, buckets)
+
+    def _buckets(self) -> Ints:
+        if self.door.keys is None:
+            return ints(self.column["bucket"])
+        columns = dict(zip(self.door.schema.names, self.payload, strict=True))
+        return bucket_numbers([columns[name] for name in self.door.keys], self.table.num_rows, self.door.buckets)
 
     def _plain(self) -> tuple[pa.Table, Ints | None]:
         count = self.table.num_rows

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from streamproof.engines.spark.stream.bucket import Answer
 from streamproof.engines.spark.stream.failures import WorkerError
 from streamproof.engines.spark.stream.journal import Journal
-from streamproof.engines.spark.stream.ship import Shipment
-from streamproof.engines.spark.stream.wire import ANSWER, Part
+from streamproof.engines.spark.stream.links import forwarded
+from streamproof.engines.spark.stream.ship import Shipment, Stage
+from streamproof.engines.spark.stream.wire import ANSWER, LINK, TO_SINK, Part
 from streamproof.errors import StreamproofError
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
+_PART: Final = ("source", "order", "cti", "events", "dropped", "dead", "all", "rows")
+
 
 class Host(StatefulProcessor):
-    """Every bucket of every query in a shipment. With ``keep`` off, every call starts from the state store."""
+    """Every bucket of every query in a shipment; what is for others passes by.
 
-    def __init__(self, shipment: Shipment, *, keep: bool = True) -> None:
-        self._shipment, self._keep = shipment, keep
+    ``last``: what comes out goes to the sink, and not to another stage. With ``keep`` off, every call starts from the
+    state store.
+    """
+
+    def __init__(self, shipment: Shipment, *, keep: bool = True, last: bool = True) -> None:
+        self._shipment, self._keep, self._last = shipment, keep, last
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._journal = Journal(handle)
@@ -37,27 +44,42 @@ class Host(StatefulProcessor):
         import pandas as pd  # noqa: PLC0415  # Spark's, on workers
 
         query, number = int(key[0]), int(key[1])
+        names = ANSWER.names if self._last else list(LINK)
+        if query not in self._shipment.digests:
+            yield from (frame.reindex(columns=names, fill_value=0) for frame in rows)
+            return
         parts = [part for frame in rows for part in _parts(frame)]
         place = (self._shipment.digests[query], query, number)
+        stage = self._shipment.open(query)
         try:
-            answer, size = self._journal.answer(place, self._shipment.open(query), parts, keep=self._keep)
+            answer, size = self._journal.answer(place, stage, parts, keep=self._keep)
         except StreamproofError as error:
             raise WorkerError(error) from None
-        yield pd.DataFrame([_row(query, number, answer, size)], columns=ANSWER.names)
+        found = [_told(query, number, answer, size, stage), *_links(stage, answer, number)]
+        yield pd.DataFrame([[row[name] for name in names] for row in found], columns=names)
 
     def close(self) -> None:
         """Nothing is open: what is kept, the worker keeps."""
 
 
 def _parts(frame: pd.DataFrame) -> Iterator[Part]:
-    names = ("source", "order", "cti", "events", "dropped", "dead", "all", "rows")
-    for row in zip(*(frame[name] for name in names), strict=True):
+    for row in zip(*(frame[name] for name in _PART), strict=True):
         source, order, cti, events, dropped = (int(number) for number in row[:5])
         yield Part(source, order, cti, events, dropped, *row[5:])
 
 
-def _row(query: int, number: int, answer: Answer, size: int) -> tuple[Any, ...]:
-    return (
-        query, number, answer.cti, answer.input_cti, answer.latest, answer.events, answer.outputs, answer.corrections,
-        answer.dropped, answer.live, size, answer.micros, answer.dead, answer.rows,
-    )  # fmt: skip
+def _told(query: int, number: int, answer: Answer, size: int, stage: Stage) -> dict[str, Any]:
+    """An answer for the sink: of a fragment that others read, the numbers alone."""
+    return {
+        "query": query, "bucket": number, "source": TO_SINK, "order": 0, "cti": answer.cti,
+        "input_cti": answer.input_cti, "latest": answer.latest, "events": answer.events, "outputs": answer.outputs,
+        "corrections": answer.corrections, "dropped": answer.dropped, "live": answer.live, "state": size,
+        "micros": answer.micros, "dead": answer.dead, "all": None, "rows": None if stage.links else answer.rows,
+    }  # fmt: skip
+
+
+def _links(stage: Stage, answer: Answer, number: int) -> Iterator[dict[str, Any]]:
+    for query, bucket, part in forwarded(stage, answer, number):
+        yield {
+            **dict.fromkeys(LINK, 0), **{name: getattr(part, name) for name in _PART}, "query": query, "bucket": bucket,
+        }  # fmt: skip

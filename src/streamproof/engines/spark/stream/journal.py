@@ -128,7 +128,7 @@ class Journal:
     @staticmethod
     def _wants_image(bucket: Bucket, after: Head, grown: int) -> bool:
         is_long = after.number - after.image > bucket.stage.journal or grown > max(LEAST, after.image_bytes)
-        return is_long or not bucket.stage.is_replayable
+        return is_long or bucket.stage.is_light or not bucket.stage.is_replayable
 
     def _forget(self, head: Head) -> None:
         for number in range(head.image + 1, head.number + 1):

@@ -1,14 +1,15 @@
-"""A plan as one streaming query: sources packed, one stateful stage that hosts the kernels, answers unpacked."""
+"""A plan as one streaming query: sources packed, stateful stages that host the kernels, answers unpacked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamproof.engines.base import Settings, prepare
 from streamproof.engines.spark.metrics import Metrics, observed
@@ -17,11 +18,21 @@ from streamproof.engines.spark.sinks import Output, Sink
 from streamproof.engines.spark.sources import Layout, SparkSource, layouts_of, quoted, spark_type
 from streamproof.engines.spark.stream import checkpoint as checkpoints
 from streamproof.engines.spark.stream.arrivals import advanced_sources
+from streamproof.engines.spark.stream.chain import Chain, Stages
 from streamproof.engines.spark.stream.doors import Door, packing
-from streamproof.engines.spark.stream.keys import bucket_count, split_by, together_because
+from streamproof.engines.spark.stream.keys import split_by, together_because
 from streamproof.engines.spark.stream.running import STATE_STORE, Running, Watcher, start
-from streamproof.engines.spark.stream.ship import Shipment, Stage
-from streamproof.engines.spark.stream.wire import ANSWER_DDL, PACKED_DDL, Emit, answer_schema, from_blobs
+from streamproof.engines.spark.stream.ship import Shipment
+from streamproof.engines.spark.stream.wire import (
+    ANSWER_DDL,
+    LINK,
+    LINK_DDL,
+    PACKED,
+    PACKED_DDL,
+    Emit,
+    answer_schema,
+    from_blobs,
+)
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.schema import Schema, type_of_arrow
 from streamproof.events.validate import Policy
@@ -34,6 +45,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PACKED_KEY: Final = ("query", "bucket")
+ENOUGH: Final = 8
+"""Buckets from which on a plan whose key changes is cut, unless told otherwise: see decision 22."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +57,7 @@ class Options:
     emission: Emission = "speculative"
     on_error: Policy = "fail"
     keep_in_memory: bool = True  # workers keep the buckets they served last; results do not depend on it
+    stages: Stages = "auto"  # chained: cut where the key changes; auto: only where there are buckets enough for it
 
 
 class StreamQuery:
@@ -62,16 +76,44 @@ class StreamQuery:
     ) -> None:
         self.spark, self.typed, self.options = spark, typed, options
         self.checkpoint, self._extra = checkpoint, extra
+        self._sources, self._settings = sources, settings
         self.splitting = split_by(typed)
-        self.buckets = bucket_count(self.splitting, self._wanted())
-        self._sources = sources
-        self.doors = tuple(self._door(n, source) for n, source in enumerate(sources.values()))
-        self._settings = settings
+        doors = {name: self._door(source) for name, source in sources.items()}
+        wanted = self._wanted()
+        self.chain = Chain.of(typed, doors, wanted, chained=self._is_chained(wanted))
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets there are in the stage that has the most."""
+        return max(self.chain.buckets(fragment.number) for fragment in self.chain.fragments)
+
+    @property
+    def doors(self) -> tuple[Door, ...]:
+        """Where the rows of the sources come in."""
+        return tuple(door for doors in self.chain.sources().values() for door in doors)
 
     @property
     def one_bucket_because(self) -> str | None:
         """Why there is one bucket, whatever number was asked for: the operator that needs all rows. None if not so."""
-        return together_because(self.typed)
+        return together_because(self.typed) if len(self.chain.fragments) == 1 else None
+
+    def explain(self) -> str:
+        """The stages: how many buckets each has, and by which columns their rows are spread."""
+        lines = self.chain.explain()
+        because = self.one_bucket_because
+        return "\n".join([*lines, *([] if because is None else [f"one bucket: {because}"])])
+
+    @cached_property
+    def _recorded(self) -> checkpoints.Claim | None:
+        return checkpoints.recorded(self.checkpoint) if self.checkpoint is not None else None
+
+    def _is_chained(self, buckets: int) -> bool:
+        if self.options.stages not in ("auto", "fused", "chained"):
+            fix = "use auto, fused or chained"
+            raise InputError(f'unknown stages "{self.options.stages}"', fix=fix)
+        if self.options.stages != "auto":
+            return self.options.stages == "chained"
+        return buckets >= ENOUGH if self._recorded is None else len(self._recorded.stages) > 1
 
     def _wanted(self) -> int:
         if self.options.buckets is not None:
@@ -80,10 +122,11 @@ class StreamQuery:
                     f"buckets must be 1 to 32767, got {self.options.buckets}", fix="a few per core are enough"
                 )
             return self.options.buckets
-        known = checkpoints.recorded(self.checkpoint) if self.checkpoint is not None else None
-        return known.buckets if known is not None else int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        if self._recorded is not None:
+            return self._recorded.buckets
+        return int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
-    def _door(self, number: int, source: SparkSource) -> Door:
+    def _door(self, source: SparkSource) -> Door:
         schema = self._schema(source)
         advanced = source.name in advanced_sources(self.typed)
         lenient = self.options.on_error != "fail" and source.form == "physical"
@@ -95,10 +138,9 @@ class StreamQuery:
             )
         return Door(
             source.name,
-            number,
+            0,
             schema,
             source.form,
-            self.buckets,
             keeps_events=advanced or lenient,
             tells_all=advanced,
             policy=self.options.on_error,
@@ -111,29 +153,22 @@ class StreamQuery:
                 return part.schema
         return source.schema
 
-    def stage(self, emit: Emit) -> Stage:
-        """What the buckets get to know."""
-        settings = self._settings
-        return Stage(
-            self.typed, self.doors, settings.registry, settings.limits, self.options.emission, settings.horizon, emit
-        )
-
     def answers(self, emit: Emit) -> DataFrame:
         """The answers of the buckets, in blobs."""
+        stages = self.chain.stages(self._settings, self.options.emission, emit)
         with meaning(self.spark):
-            return hosted(self._packed(), Shipment.of([self.stage(emit)]), keep=self.options.keep_in_memory)
+            packed = [self._packed(layer) for layer in range(1, self.chain.layers + 1)]
+            return chained(packed, [Shipment.of(stage) for stage in stages], keep=self.options.keep_in_memory)
 
-    def _packed(self) -> DataFrame:
-        packed = [
-            source.normal(door.schema, split=self._split(door), buckets=self.buckets).mapInArrow(
-                packing(door), PACKED_DDL
-            )
-            for door, source in zip(self.doors, self._sources.values(), strict=True)
-        ]
-        return reduce(lambda one, other: one.union(other), packed if self._extra is None else [*packed, self._extra])
-
-    def _split(self, door: Door) -> Sequence[str]:
-        return () if self.splitting is None else self.splitting.get(door.name, ())
+    def _packed(self, layer: int) -> DataFrame | None:
+        """The sources that come in at a stage."""
+        packed = [] if self._extra is None or layer > 1 else [self._extra]
+        for name, doors in self.chain.sources().items():
+            if self.chain.layer_of(name) == layer:
+                split = (self.splitting or {}).get(name, ()) if doors[0].keys is None else ()
+                normal = self._sources[name].normal(doors[0].schema, split=split, buckets=doors[0].buckets)
+                packed.append(normal.mapInArrow(packing(*doors), PACKED_DDL))
+        return reduce(lambda one, other: one.union(other), packed) if packed else None
 
     def frame(self, emit: Emit = "events") -> DataFrame:
         """The output as a streaming table: physical events or signed rows, and the bucket each comes from.
@@ -143,8 +178,10 @@ class StreamQuery:
         """
         for name, value in STATE_STORE.items():
             self.spark.conf.set(name, value)
-        schema = self.typed.schema
-        return observed(self.answers(emit)).mapInArrow(partial(_unpack, schema, emit), frame_ddl(schema, emit))
+        schema, last = self.typed.schema, self.chain.last
+        return observed(self.answers(emit), last).mapInArrow(
+            partial(_unpack, schema, emit, last), frame_ddl(schema, emit)
+        )
 
     def start(
         self,
@@ -161,7 +198,7 @@ class StreamQuery:
             self.spark,
             self.answers(sink.emit),
             sink,
-            Output(self.typed.schema, self.buckets, claim.run),
+            self._output(claim.run),
             checkpoint=str(self.checkpoint),
             trigger=dict(trigger or {"processingTime": "0 seconds"}),
             name=name,
@@ -170,23 +207,48 @@ class StreamQuery:
             metrics=metrics,
         )
 
+    def _output(self, run: str) -> Output:
+        chain = self.chain
+        layers = {fragment.number: fragment.layer for fragment in chain.fragments}
+        return Output(self.typed.schema, chain.buckets(chain.fragments[-1].number), run, chain.last, layers)
+
     def claim(self, emit: Emit) -> checkpoints.Claim:
         """The claim on the checkpoint: made at the first start, checked at each further one."""
         if self.checkpoint is None:
             raise InputError("a streaming run needs a checkpoint", fix='say checkpoint="folder"')
         wanted = checkpoints.Claim(
-            checkpoints.digest_of(self.typed), self.buckets, emit, tuple(door.name for door in self.doors)
+            checkpoints.digest_of(self.typed), self.buckets, emit, tuple(self._sources), stages=self.chain.claims()
         )
         return checkpoints.claim(self.checkpoint, wanted)
 
 
-def hosted(packed: DataFrame, shipment: Shipment, *, keep: bool = True) -> DataFrame:
-    """The one stateful stage: every bucket of every query in the shipment."""
+def hosted(packed: DataFrame, shipment: Shipment, *, keep: bool = True, last: bool = True) -> DataFrame:
+    """One stateful stage: every bucket of every query in the shipment. After it comes the sink, or another stage."""
     from streamproof.engines.spark.stream.host import Host  # noqa: PLC0415  # it is a class of Spark's
 
     return packed.groupBy(*PACKED_KEY).transformWithStateInPandas(
-        Host(shipment, keep=keep), ANSWER_DDL, outputMode="append", timeMode="none"
+        Host(shipment, keep=keep, last=last), ANSWER_DDL if last else LINK_DDL, outputMode="append", timeMode="none"
     )
+
+
+def chained(packed: Sequence[DataFrame | None], shipments: Sequence[Shipment], *, keep: bool = True) -> DataFrame:
+    """Stages one after the other; each also takes in what is packed for it."""
+    frame = packed[0]
+    assert frame is not None, "the first stage reads sources"
+    for number, shipment in enumerate(shipments, start=1):
+        last = number == len(shipments)
+        frame = hosted(frame, shipment, keep=keep, last=last)
+        more = None if last else packed[number]
+        if more is not None:
+            frame = frame.union(_as_links(more))
+    return frame
+
+
+def _as_links(packed: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+    zeros = [F.lit(0).cast("bigint").alias(name) for name in LINK if name not in PACKED.names]
+    return packed.select(*PACKED.names, *zeros)
 
 
 def frame_ddl(schema: Schema, emit: Emit) -> str:
@@ -199,12 +261,13 @@ def _ddl(kind: pa.DataType) -> str:
     return "tinyint" if kind == pa.int8() else spark_type(type_of_arrow(kind))
 
 
-def _unpack(schema: Schema, emit: Emit, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _unpack(schema: Schema, emit: Emit, last: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Answers as rows, for ``mapInArrow``."""
     from streamproof.events.encode import cti as one_cti  # noqa: PLC0415  # workers that unpack know no more
 
     fields = answer_schema(schema, emit)
     for batch in batches:
+        batch = batch.filter(pc.equal(batch["query"], last))  # noqa: PLW2901  # others are counted only
         for bucket, cti, blob in zip(*(batch[n].to_pylist() for n in ("bucket", "cti", "rows")), strict=True):
             tables = [from_blobs([blob], fields)] if blob is not None else []
             if emit == "events":

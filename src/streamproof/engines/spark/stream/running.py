@@ -106,7 +106,7 @@ def start(
 
     def take(frame: DataFrame, number: int) -> None:
         batch = receiver.take(number, frame.toArrow())
-        counted.add_batch(batch.counts, cti=batch.cti, latest=batch.counts["latest"])
+        counted.add_batch(batch.counts, cti=batch.cti, latest=batch.counts["latest"], stages=batch.stages)
         if number % _OFTEN == 0:
             counted.catch_up()
         if watcher is not None:

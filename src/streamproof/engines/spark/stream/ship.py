@@ -10,7 +10,7 @@ import importlib
 import io
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from streamproof.engines.spark.stream.doors import Door
+from streamproof.engines.spark.stream.fragments import holds_state
 from streamproof.engines.spark.stream.wire import Emit
 from streamproof.kernels.base import Emission
 from streamproof.plan.calls import calls_modules
@@ -28,8 +29,18 @@ from streamproof.plan.modules import Module, ModuleKind, Registry
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """Where the output of a fragment goes: a door of a later one."""
+
+    query: int
+    source: int  # the number of the door
+    keys: tuple[str, ...]
+    buckets: int
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
-    """Everything that a bucket needs to know about its query."""
+    """Everything that a bucket needs to know about its query, or its fragment of one."""
 
     typed: Typed
     doors: tuple[Door, ...]
@@ -39,24 +50,34 @@ class Stage:
     horizon: int | None = None
     emit: Emit = "rows"
     journal: int = 32  # micro-batches between images of the state, at most
+    links: tuple[Link, ...] = ()  # none: what comes out is for the sink
+    seals: bool = True  # emission final: rows are held back until nothing can change them
 
     @property
     def is_replayable(self) -> bool:
         """Whether the same input again gives the same state: always, unless user modules are asked again."""
         return not any(calls_modules(part.node) for part in walk(self.typed))
 
+    @property
+    def is_light(self) -> bool:
+        """Whether an image is smaller than what came in: no row is remembered."""
+        events = self.emit == "events" or any(door.keeps_events for door in self.doors)
+        return not (events or holds_state(self.typed) or self.emission == "final")
+
 
 @dataclass(frozen=True, slots=True)
 class Shipment:
     """Queries in bytes, to be opened where they are needed, once per worker."""
 
-    queries: tuple[bytes, ...]
-    digests: tuple[str, ...]
+    queries: Mapping[int, bytes]
+    digests: Mapping[int, str]
 
     @staticmethod
-    def of(stages: Iterable[Stage]) -> Shipment:
-        packed = tuple(_dumps(stage) for stage in stages)
-        return Shipment(packed, tuple(blake2b(part, digest_size=12).hexdigest() for part in packed))
+    def of(stages: Iterable[Stage] | Mapping[int, Stage]) -> Shipment:
+        """The stages of queries, by their numbers or in their order."""
+        numbered = stages if isinstance(stages, Mapping) else dict(enumerate(stages))
+        packed = {number: _dumps(stage) for number, stage in numbered.items()}
+        return Shipment(packed, {n: blake2b(part, digest_size=12).hexdigest() for n, part in packed.items()})
 
     def open(self, query: int) -> Stage:
         """One query, as it was."""

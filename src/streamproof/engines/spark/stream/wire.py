@@ -21,7 +21,7 @@ PACKED: Final = pa.schema(
         ("query", pa.int32()),  # which of the queries that run together
         ("bucket", pa.int32()),
         ("source", pa.int32()),
-        ("order", pa.int64()),  # of arrival, within one micro-batch
+        ("order", pa.int64()),  # of arrival, within one micro-batch; from an earlier stage: its bucket
         ("cti", pa.int64()),
         ("events", pa.int64()),
         ("dropped", pa.int64()),
@@ -59,6 +59,14 @@ ANSWER_DDL: Final = (
     "query int, bucket int, cti bigint, input_cti bigint, latest bigint, events bigint, outputs bigint, "
     "corrections bigint, dropped bigint, live bigint, state bigint, micros bigint, dead binary, rows binary"
 )
+LINK_DDL: Final = (
+    f"{PACKED_DDL}, input_cti bigint, latest bigint, outputs bigint, corrections bigint, live bigint, state bigint, "
+    "micros bigint"
+)
+LINK: Final = tuple(column.split()[0] for column in LINK_DDL.split(", "))
+"""What goes from stage to stage: packed rows for a later one, and answers for the sink."""
+TO_SINK: Final = -1
+"""In the place of a source: it is an answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,165 @@
+"""Cutting a plan where its key changes: fragments, each of which is split by a key of its own.
+
+What shares a key stays together. A part whose rows no key of the sources below it keeps together is cut from those of
+its inputs that do work of their own, and reads them like sources. A part that needs all rows in one place is cut from
+what can be spread before it; what follows it stays with it.
+
+>>> from streamproof.plan.aggregates import Aggregate
+>>> from streamproof.plan.check import check
+>>> from streamproof.plan.windows import Tumbling
+>>> count = (("n", Aggregate("count")),)
+>>> keyed = nodes.GroupApply(nodes.Source("S"), ("k",), nodes.Aggregation(nodes.GroupInput(), Tumbling(10), count))
+>>> plan = nodes.Aggregation(keyed, Tumbling(20), count)
+>>> for fragment in cut(check(plan, {"S": Schema.of({"k": "string"})})):
+...     print(fragment.layer, fragment.splitting, fragment.feeds)
+1 {'S': ('k',)} {}
+2 None {'#1': 0}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Final
+
+from streamproof.engines.spark.stream.keys import split_by
+from streamproof.events.schema import Schema
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed, walk
+from streamproof.plan.rewrites.normal_form import inputs_in_scope, parts_in_scope
+
+ROW_WISE: Final = (
+    nodes.Source, nodes.AdvanceTime, nodes.Where, nodes.Select, nodes.Shift, nodes.Extend, nodes.AlterDuration,
+    nodes.ToPoint, nodes.PointAtEnd, nodes.Chop, nodes.Union,
+)  # fmt: skip
+"""What looks at one row at a time, and remembers none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A part of a plan that runs in buckets of its own. What other fragments feed it stands in it as a source."""
+
+    number: int
+    typed: Typed
+    splitting: dict[str, tuple[str, ...]] | None  # None: all rows in one bucket
+    layer: int = 1  # the first stage is 1; a fragment comes after those that feed it
+    feeds: dict[str, int] = field(default_factory=dict)  # by name of the source, the fragment behind it
+
+    @property
+    def sources(self) -> list[str]:
+        """Everything that it reads, in order: sources of the plan and other fragments."""
+        return [part.node.name for part in walk(self.typed) if isinstance(part.node, nodes.Source)]
+
+
+def whole(typed: Typed) -> tuple[Fragment, ...]:
+    """The plan in one piece."""
+    return (Fragment(0, typed, split_by(typed)),)
+
+
+def cut(typed: Typed) -> tuple[Fragment, ...]:
+    """The fragments of a plan, those that feed others first; the last one gives the plan's output.
+
+    Law: run one after the other, each over what the others put out, they give what the plan gives.
+    """
+    cutter = _Cutter(typed)
+    while cutter.cut_once():
+        pass
+    return tuple(cutter.fragments())
+
+
+def holds_state(typed: Typed) -> bool:
+    """Whether anything in a plan remembers rows."""
+    return any(type(part.node) not in ROW_WISE for part in walk(typed))
+
+
+class _Cutter:
+    """A plan, and the parts at which it is cut so far."""
+
+    def __init__(self, root: Typed) -> None:
+        self.root = root
+        self.parts = parts_in_scope(root)
+        self.cuts: set[int] = set()  # of parts, by identity
+        self._names = _names(self.parts)
+
+    def cut_once(self) -> bool:
+        """Cut below the first part that needs it; whether there was one.
+
+        A part that is cut for one reader is cut for all, so that it is computed once; that is why all begins anew.
+        """
+        for part in self.parts:
+            chosen = self._below(part)
+            if chosen:
+                self.cuts |= {id(one) for one in chosen}
+                return True
+        return False
+
+    def _below(self, part: Typed) -> list[Typed]:
+        """The inputs of a part from which it has to be cut."""
+        inputs = list({id(one): one for one in inputs_in_scope(part)}.values())
+        here = [one for one in inputs if not self._is_leaf(one)]
+        if not here or self._splits(part):
+            return []
+        spread = [one for one in here if self._splits(one)]
+        if not spread and len(here) == len(inputs):
+            return []  # it reads what is in one place already
+        busy = [one for one in here if holds_state(one)]
+        for chosen in _choices(here, busy):
+            if self._splits(part, chosen):
+                return chosen
+        return [one for one in spread if holds_state(self._rebuilt(one))]
+
+    def _is_leaf(self, part: Typed) -> bool:
+        return isinstance(part.node, nodes.Source) or id(part) in self.cuts
+
+    def _splits(self, part: Typed, also: Iterable[Typed] = ()) -> bool:
+        return split_by(self._rebuilt(part, also)) is not None
+
+    def _rebuilt(self, part: Typed, also: Iterable[Typed] = ()) -> Typed:
+        """The plan of a part down to its leaves: sources, and sources in the place of parts that are cut."""
+        leaves = self.cuts | {id(one) for one in also}
+        done: dict[int, Typed] = {}
+        for one in parts_in_scope(part):
+            if id(one) in leaves and one is not part:
+                done[id(one)] = _leaf(self._names[id(one)], one.schema)
+                continue
+            inputs = tuple(done.get(id(child), child) for child in one.inputs)
+            same = all(new is old for new, old in zip(inputs, one.inputs, strict=True))
+            done[id(one)] = one if same else replace(one, inputs=inputs)
+        return done[id(part)]
+
+    def fragments(self) -> Iterator[Fragment]:
+        """What the plan is cut into."""
+        layers: list[int] = []
+        numbers: dict[str, int] = {}
+        for part in self.parts:
+            if id(part) in self.cuts or part is self.root:
+                typed = self._rebuilt(part)
+                fragment = Fragment(len(layers), typed, split_by(typed))
+                feeds = {name: numbers[name] for name in fragment.sources if name in numbers}
+                layers.append(1 + max((layers[n] for n in feeds.values()), default=0))
+                numbers[self._names[id(part)]] = fragment.number
+                yield replace(fragment, layer=layers[-1], feeds=feeds)
+
+
+def _choices(inputs: list[Typed], busy: list[Typed]) -> Iterator[list[Typed]]:
+    """What may be cut: all that does work of its own, or else as little as possible."""
+    if busy:
+        yield busy
+    most = len(inputs) if len(inputs) <= 3 else 1
+    for size in range(1, most + 1):
+        yield from (list(chosen) for chosen in combinations(inputs, size))
+    yield inputs
+
+
+def _names(parts: list[Typed]) -> dict[int, str]:
+    """A name for each part, that no source has."""
+    taken = {part.node.name for part in parts if isinstance(part.node, nodes.Source)}
+    mark = "#"
+    while any(name.startswith(mark) for name in taken):
+        mark += "#"
+    return {id(part): f"{mark}{n}" for n, part in enumerate(parts)}
+
+
+def _leaf(name: str, schema: Schema) -> Typed:
+    return Typed(nodes.Source(name, schema=schema, unit=schema.unit), schema)
