@@ -199,24 +199,38 @@ class Graph:
 
     def push(self, source: str, delta: Delta) -> Delta:
         """The change of the plan's output that a change of one source makes, without anything that cancels."""
-        found = self.flow([self.sources[source]], delta)
+        return self.push_together({source: delta})
+
+    def push_together(self, changes: Mapping[str, Delta]) -> Delta:
+        """The change of the plan's output that changes of several sources at once make.
+
+        Law: nothing is seen in between, as if only some of the sources had changed.
+        """
+        roots = {self.sources[source]: delta for source, delta in changes.items()}
+        found = self._flow_to_the_end({root: self._without_cancelling(root, delta) for root, delta in roots.items()})
         return found[self._output] if self._output in found else Delta.empty(self.steps[self._output].typed.schema)
 
     def flow(self, roots: Sequence[int], delta: Delta) -> dict[int, Delta]:
-        """The changes of all outputs that one change of some steps' input makes.
+        """The changes of all outputs that one change of some steps' input makes."""
+        return self._flow_to_the_end(dict.fromkeys(roots, self._without_cancelling(roots[0], delta)))
 
-        What cancels within the change was never there. The end of time comes alone, after the last rows: what they
-        take back must not be looked for up to there.
-        """
-        if len(delta) and delta.extent.least_w < 0:
-            delta = without_cancelling(delta, self.steps[roots[0]].layout, self.context.strings)
-        if delta.frontier < FOREVER or not len(delta):
-            return self._flow(roots, delta)
-        last = Delta.empty(self.steps[roots[0]].typed.schema, frontier=FOREVER)
-        return self.total([self._flow(roots, delta.at(BEGINNING)), self._flow(roots, last)])
+    def _flow_to_the_end(self, changes: Mapping[int, Delta]) -> dict[int, Delta]:
+        """The end of time comes alone, after the last rows: what they take back must not be looked for up to there."""
+        ending = [root for root, delta in changes.items() if delta.frontier >= FOREVER]
+        if not ending or not any(map(len, changes.values())):
+            return self._flow(changes)
+        rows = {root: delta.at(BEGINNING) if root in ending else delta for root, delta in changes.items()}
+        ends = {root: Delta.empty(self.steps[root].typed.schema, frontier=FOREVER) for root in ending}
+        return self.total([self._flow(rows), self._flow(ends)])
 
-    def _flow(self, roots: Sequence[int], delta: Delta) -> dict[int, Delta]:
-        waiting: dict[int, list[tuple[int, Delta]]] = {root: [(0, delta)] for root in roots}
+    def _without_cancelling(self, root: int, delta: Delta) -> Delta:
+        """What cancels within a change was never there."""
+        if not len(delta) or delta.extent.least_w >= 0:
+            return delta
+        return without_cancelling(delta, self.steps[root].layout, self.context.strings)
+
+    def _flow(self, changes: Mapping[int, Delta]) -> dict[int, Delta]:
+        waiting: dict[int, list[tuple[int, Delta]]] = {root: [(0, delta)] for root, delta in changes.items()}
         result: dict[int, Delta] = {}
         for number, step in enumerate(self.steps):
             if number not in waiting:

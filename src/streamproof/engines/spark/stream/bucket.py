@@ -25,8 +25,7 @@ from streamproof.events.order import ints
 from streamproof.events.physical import to_batches
 from streamproof.events.time import BEGINNING
 from streamproof.kernels.base import Context
-from streamproof.kernels.cells import Layout
-from streamproof.kernels.delta import Delta, concat, consolidate
+from streamproof.kernels.delta import Delta
 
 VERSION: Final = 1
 
@@ -67,13 +66,12 @@ class Bucket:
         kept = [door for door in stage.doors if door.keeps_events]
         self.arrivals = {door.name: Arrivals(door, door.advance or advances.get(door.name), number) for door in kept}
         self.encoder = Encoder(stage.typed.schema, prefix=f"{number}.") if stage.emit == "events" else None
-        self._layout = Layout.of(stage.typed.schema)
 
     def answer(self, parts: list[Part]) -> Answer:
         """Take in what a micro-batch has for this bucket."""
         started = perf_counter()
         dropped, dead = sum(part.dropped for part in parts), [part.dead for part in parts if part.dead]
-        deltas = []
+        changes: dict[str, Delta] = {}
         by_source: defaultdict[int, list[Part]] = defaultdict(list)
         for part in sorted(parts, key=lambda part: (part.source, part.order)):
             by_source[part.source].append(part)
@@ -84,9 +82,9 @@ class Bucket:
                 dropped += late.count
                 dead += [late.letters] if late.letters else []
             if door.name in self.graph.sources:  # else nothing of it is read in the end
-                deltas.append(self.graph.push(door.name, Delta.from_batch(batch)))
-        output = self._consolidated(deltas)
-        before, self.cti = self.cti, max([self.cti, *(delta.frontier for delta in deltas)])
+                changes[door.name] = Delta.from_batch(batch)
+        output = self.graph.push_together(changes) if changes else Delta.empty(self.stage.typed.schema)
+        before, self.cti = self.cti, max(self.cti, output.frontier)
         corrections = int((output.w < 0).sum()) if len(output) else 0
         rows = self._rows(output)
         return Answer(
@@ -131,13 +129,6 @@ class Bucket:
         self.frontiers[door.name] = min(ctis)
         table = from_blobs([part.rows for part in parts if part.rows is not None], door.arrow)
         return Batch(door.schema, table, self.frontiers[door.name])
-
-    def _consolidated(self, deltas: list[Delta]) -> Delta:
-        schema = self.stage.typed.schema
-        if len(deltas) < 2:
-            return deltas[0] if deltas else Delta.empty(schema)
-        both = concat(deltas, frontier=max(delta.frontier for delta in deltas))
-        return consolidate(both, self._layout, self.graph.context.strings)
 
     def _rows(self, output: Delta) -> bytes | None:
         schema = self.stage.typed.schema

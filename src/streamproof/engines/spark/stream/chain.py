@@ -15,7 +15,7 @@ from streamproof.engines.local.seal import is_settled
 from streamproof.engines.spark.stream.arrivals import advanced_sources
 from streamproof.engines.spark.stream.checkpoint import digest_of
 from streamproof.engines.spark.stream.doors import Door
-from streamproof.engines.spark.stream.fragments import Fragment, cut, whole
+from streamproof.engines.spark.stream.fragments import Fragment, cut, described, whole
 from streamproof.engines.spark.stream.keys import bucket_count
 from streamproof.engines.spark.stream.ship import Link, Stage
 from streamproof.engines.spark.stream.wire import Emit
@@ -36,8 +36,9 @@ class Chain:
     @staticmethod
     def of(typed: Typed, sources: Mapping[str, Door], buckets: int, *, chained: bool, first: int = 0) -> Chain:
         """The chain of a plan. ``sources`` says how each source comes in; ``first`` numbers its first query."""
-        fragments = cut(typed) if chained else whole(typed)
         advances = advanced_sources(typed)
+        judged = {name for name, door in sources.items() if door.keeps_events and name not in advances}
+        fragments = cut(typed, judged) if chained else whole(typed)
         unread = [name for name in sources if not any(name in fragment.sources for fragment in fragments)]
         counted: set[str] = set()
         doors: list[tuple[Door, ...]] = []
@@ -101,19 +102,8 @@ class Chain:
         return tuple((part.layer, digest_of(part.typed), self.buckets(part.number)) for part in self.fragments)
 
     def explain(self) -> list[str]:
-        """A line per fragment: its stage, its buckets, the key of each input."""
-        return [self._line(fragment) for fragment in self.fragments]
-
-    def _line(self, fragment: Fragment) -> str:
-        count = self.buckets(fragment.number)
-        keys = fragment.splitting or {}
-        shown = []
-        for name in fragment.sources:
-            feed = fragment.feeds.get(name)
-            origin = name if feed is None else f"fragment {feed + 1}"
-            shown.append(f"{origin} by {', '.join(keys[name])}" if keys.get(name) else origin)
-        buckets = "1 bucket" if count == 1 else f"{count} buckets"
-        return f"stage {fragment.layer}, fragment {fragment.number + 1}: {buckets}; {' and '.join(shown) or 'no input'}"
+        """A line per fragment: its stage, what it reads by which columns, how many buckets it has."""
+        return described(self.fragments, max(self.buckets(fragment.number) for fragment in self.fragments))
 
 
 def _door(fragment: Fragment, number: int, name: str, sources: Mapping[str, Door], feed: Door | None) -> Door:

@@ -14,11 +14,14 @@ what can be spread before it; what follows it stays with it.
 ...     print(fragment.layer, fragment.splitting, fragment.feeds)
 1 {'S': ('k',)} {}
 2 None {'#1': 0}
+>>> print("\\n".join(described(cut(check(plan, {"S": Schema.of({"k": "string"})})), buckets=4)))
+stage 1: S by k, in 4 buckets: group_apply(k)
+stage 2: stage 1, in one bucket: agg(tumbling(size=20), n=count())
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Final
@@ -27,6 +30,7 @@ from streamproof.engines.spark.stream.keys import split_by
 from streamproof.events.schema import Schema
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, walk
+from streamproof.plan.labels import label
 from streamproof.plan.rewrites.normal_form import inputs_in_scope, parts_in_scope
 
 ROW_WISE: Final = (
@@ -57,15 +61,57 @@ def whole(typed: Typed) -> tuple[Fragment, ...]:
     return (Fragment(0, typed, split_by(typed)),)
 
 
-def cut(typed: Typed) -> tuple[Fragment, ...]:
+def cut(typed: Typed, judged: Collection[str] = ()) -> tuple[Fragment, ...]:
     """The fragments of a plan, those that feed others first; the last one gives the plan's output.
+
+    ``judged`` are sources of which events may be let go, by what came before them in their bucket: where several
+    fragments read such a source, a fragment of its own judges it, so that all get the same rows.
 
     Law: run one after the other, each over what the others put out, they give what the plan gives.
     """
     cutter = _Cutter(typed)
     while cutter.cut_once():
         pass
-    return tuple(cutter.fragments())
+    fragments = tuple(cutter.fragments())
+    several = {name for name in judged if sum(name in fragment.sources for fragment in fragments) > 1}
+    return tuple(cutter.fragments(several)) if several else fragments
+
+
+def described(fragments: Sequence[Fragment], buckets: int | None = None) -> list[str]:
+    """A line per fragment: its stage, what it reads by which columns, its buckets, and its last operator."""
+    names = _stage_names(fragments)
+    lines = []
+    for fragment in fragments:
+        keys = fragment.splitting or {}
+        read = [
+            (names[fragment.feeds[name]] if name in fragment.feeds else name)
+            + (f" by {', '.join(keys[name])}" if keys.get(name) else "")
+            for name in fragment.sources
+        ]
+        single = fragment.splitting is None or buckets == 1
+        where = "one bucket" if single else "buckets" if buckets is None else f"{buckets} buckets"
+        lines.append(f"{names[fragment.number]}: {' and '.join(read)}, in {where}: {_work(fragment.typed)}")
+    return lines
+
+
+def _work(typed: Typed) -> str:
+    """The last operator that remembers anything."""
+    kept = [part for part in parts_in_scope(typed) if type(part.node) not in ROW_WISE]
+    return label(kept[-1].node if kept else typed.node)
+
+
+def _stage_names(fragments: Sequence[Fragment]) -> dict[int, str]:
+    """Stage 1, or where several fragments share a stage, 1a, 1b and so on."""
+    names: dict[int, str] = {}
+    for layer in {fragment.layer for fragment in fragments}:
+        here = [fragment.number for fragment in fragments if fragment.layer == layer]
+        for place, number in enumerate(here):
+            names[number] = f"stage {layer}" + (_letters(place) if len(here) > 1 else "")
+    return names
+
+
+def _letters(place: int) -> str:
+    return ("" if place < 26 else _letters(place // 26 - 1)) + chr(ord("a") + place % 26)
 
 
 def holds_state(typed: Typed) -> bool:
@@ -128,8 +174,10 @@ class _Cutter:
             done[id(one)] = one if same else replace(one, inputs=inputs)
         return done[id(part)]
 
-    def fragments(self) -> Iterator[Fragment]:
-        """What the plan is cut into."""
+    def fragments(self, apart: Collection[str] = ()) -> Iterator[Fragment]:
+        """What the plan is cut into; sources that are to stand ``apart`` are fragments too."""
+        alone = (part for part in self.parts if isinstance(part.node, nodes.Source) and part.node.name in apart)
+        self.cuts |= {id(part) for part in alone}
         layers: list[int] = []
         numbers: dict[str, int] = {}
         for part in self.parts:

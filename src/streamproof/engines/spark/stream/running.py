@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from streamproof.engines.spark.metrics import Metrics
@@ -66,6 +67,12 @@ class Running:
             self.stop()
 
 
+FILE_MANAGER: Final = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    )
+}
+"""For a checkpoint on this machine's disk: the usual one asks the shell about every file. Both rename."""
 STATE_STORE: Final = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -76,14 +83,37 @@ STATE_STORE: Final = {
 
 
 @contextmanager
-def state_store(spark: SparkSession, *, partitions: int | None = None) -> Iterator[None]:
+def state_store(spark: SparkSession, *, partitions: int | None = None, checkpoint: str | None = None) -> Iterator[None]:
     """While a query starts, the settings that its stateful stage needs; Spark fixes them in the checkpoint then."""
     name = "spark.sql.shuffle.partitions"
     wanted = dict(STATE_STORE)
+    if checkpoint is not None and _is_here(spark):
+        forget_checksums(Path(checkpoint))
+        wanted |= FILE_MANAGER
     if partitions is not None:
         wanted[name] = str(min(partitions, int(spark.conf.get(name) or 1)))
     with settings(spark, wanted):
         yield
+
+
+def _is_here(spark: SparkSession) -> bool:
+    """Whether everything runs on this machine, and a path is one of its own disk."""
+    if not (spark.conf.get("spark.master", None) or "").startswith("local"):
+        return False
+    files = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS")
+    manager = spark.conf.get(next(iter(FILE_MANAGER)), None)
+    return files.startswith("file:") and manager is None
+
+
+def forget_checksums(checkpoint: Path) -> None:
+    """Remove the checksums beside the files of a checkpoint that nobody writes to now.
+
+    A file that is written again, and then its checksum, are renamed one after the other. A process that is killed
+    in between leaves a whole file with the checksum of the one before it, and whoever reads that refuses it. Without a
+    checksum it is read as it is.
+    """
+    for file in checkpoint.rglob(".*.crc") if checkpoint.is_dir() else ():
+        file.unlink(missing_ok=True)
 
 
 def start(
@@ -116,6 +146,6 @@ def start(
     writer = writer.trigger(**trigger)
     if name is not None:
         writer = writer.queryName(name)
-    with state_store(spark, partitions=partitions):
+    with state_store(spark, partitions=partitions, checkpoint=checkpoint):
         query = writer.start()
     return Running(query, counted)
