@@ -2,8 +2,9 @@
 
 python benchmarks/bench_chain.py [--events 1000000] [--batches 10] [--rounds 2] [--query count] [--buckets 2]
 
-A keyed part, light or heavier, whose results go through a top 10 of all keys. Printed are CPU seconds of all processes, the
-time in the kernels, and how much of that is in one bucket: the part that no further core makes faster. See decision 22.
+A keyed part, light or heavier, whose results go through a top 10 of all keys. Printed are CPU seconds of all
+processes, the time in the kernels, and how much of that is in one bucket: the part that no further core makes faster.
+See decision 22.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class Way:
 
     def said(self) -> str:
         return (
-            f"{self.query}, {self.stages} with {self.buckets} buckets: {self.cpu:.1f} CPU-s, {self.kernels:.2f} s in kernels, "
-            f"{self.alone:.2f} s of them in one bucket, {self.rows} rows"
+            f"{self.query}, {self.stages} with {self.buckets} buckets: {self.cpu:.1f} CPU-s, "
+            f"{self.kernels:.2f} s in kernels, {self.alone:.2f} s of them in one bucket, {self.rows} rows"
         )
 
 
@@ -89,11 +90,9 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="bench-", dir=memory if memory.is_dir() else None))
     spark = session(**STREAMING, **{"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"})
     places = checkpoints(folder / "runs")
-    ways = [
-        Way(name, *how)
-        for name in options.query or QUERIES
-        for how in [("fused", 1), *(("chained", count) for count in options.buckets or [2, 8])]
-    ]
+    ways: list[Way] = []
+    for name in options.query or QUERIES:
+        ways += [Way(name, "fused", 1), *(Way(name, "chained", count) for count in options.buckets or [2, 8])]
     try:
         make_files(folder / "warm", 20_000, 2, 0)
         make_files(folder / "S", options.events, options.batches, 1)

@@ -12,6 +12,8 @@ from streamproof.cli.inputs import open_input, split_input
 from streamproof.cli.plans import load_plan
 from streamproof.cli.screen import print_line
 from streamproof.engines.base import support
+from streamproof.engines.spark.stream.fragments import cut, described
+from streamproof.engines.spark.stream.keys import together_because
 from streamproof.errors import PlanError
 from streamproof.events.schema import Schema
 from streamproof.plan import nodes
@@ -20,12 +22,14 @@ from streamproof.plan.explain import explain as explained
 from streamproof.plan.explain import mermaid
 from streamproof.plan.rewrite import rewrite
 
-Shape = Literal["tree", "mermaid", "json", "xml", "python", "eql", "sql"]
+Shape = Literal["tree", "mermaid", "stages", "json", "xml", "python", "eql", "sql"]
 
 
 def explain(
     plan: Annotated[str, typer.Argument(help="A plan: FILE.json, .xml, .eql, .sql or module:object.", metavar="PLAN")],
-    to: Annotated[Shape, typer.Option("--as", help="A tree, a Mermaid diagram, or another language.")] = "tree",
+    to: Annotated[
+        Shape, typer.Option("--as", help="A tree, a Mermaid diagram, stages of a stream on Spark, or a language.")
+    ] = "tree",
     input: Annotated[
         list[str] | None, typer.Option(help="NAME=FILE for each source: show what the plan becomes over these.")
     ] = None,
@@ -47,8 +51,22 @@ def explain(
         print_line(explained(loaded, typed=_typed(loaded, schemas), support=support()))
     elif to == "mermaid":
         print_line(mermaid(loaded))
+    elif to == "stages":
+        print_line("\n".join(_stages(_typed(loaded, schemas))))
     else:
         print_line(extensions.load("languages", to).dumps(loaded))
+
+
+def _stages(typed: Typed | None) -> list[str]:
+    """The stages of a stream on Spark, where the plan is cut wherever its key changes."""
+    if typed is None:
+        raise PlanError("stages depend on the columns of the sources", fix="give --input NAME=FILE for each source")
+    fragments = cut(typed)
+    because = together_because(typed)
+    return [
+        *described(fragments),
+        *([] if because is None else [f"fused into one stage, it has one bucket: {because}"]),
+    ]
 
 
 def _schemas(inputs: list[str], maps: list[str]) -> dict[str, Schema]:

@@ -168,7 +168,8 @@ class SparkStreamSubject:
                 _write(part[name], place / name, number)
             files = self.spark.readStream.schema(self.spark.read.parquet(str(place / name)).schema)
             frames[name] = files.option("maxFilesPerTrigger", 1).parquet(str(place / name))
-        query = job.stream(frames, checkpoint=place / "checkpoint", buckets=case.schedule.buckets)
+        stages = "chained" if case.schedule.seed % 2 else "fused"
+        query = job.stream(frames, checkpoint=place / "checkpoint", buckets=case.schedule.buckets, stages=stages)
         query.start(FileSink(place / "out", content="cht"), trigger={"availableNow": True}).wait()
 
 

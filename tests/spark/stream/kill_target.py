@@ -25,9 +25,11 @@ PLANS: dict[str, tuple[sp.Stream, Content]] = {
     "keyed": (S.group_by("k").tumbling(10).aggregate(n=sp.count(), m=sp.max("v")), "cht"),
     "global": (S.hopping(20, 5).aggregate(n=sp.count(), s=sp.sum("v")), "rows"),
     "pairs": (S.multicast(lambda s: s.join(s, "l.k = r.k and l.v < r.v", select={"k": "l.k", "x": "r.v"})), "events"),
+    "stages": (S.group_by("k").tumbling(10).aggregate(n=sp.count()).tumbling(20).aggregate(m=sp.max("n")), "cht"),
     "best": (S.group_by("k").snapshot().top(1, by=sp.desc("v"), keep=["v"]), "events"),
 }
 """Each with the content of its output."""
+OPTIONS = {"buckets": 3, "stages": "chained"}
 
 
 def kill() -> None:
@@ -48,7 +50,7 @@ def main(folder: Path, plan: str, step: str, number: int) -> None:
         Timer(number / 1000, kill).start()
     stream, content = PLANS[plan]
     inputs = {"S": folder / "in"}
-    run = FileRun(stream.plan, inputs, folder / "cp", Settings(), final=False, options={"buckets": 3})
+    run = FileRun(stream.plan, inputs, folder / "cp", Settings(), final=False, options=OPTIONS)
     run_files(spark, run, FileSink(folder / "out", content=content, on_step=on_step), watcher=watcher)
     time.sleep(0.1)
 

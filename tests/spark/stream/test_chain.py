@@ -209,5 +209,4 @@ def test_stages_that_nobody_knows_are_refused(spark: SparkSession, folder: Path)
     with pytest.raises(InputError, match='unknown stages "many"') as raised:
         job(spark, BUSY).stream({"S": frame}, stages="many")
     assert raised.value.fix == "use auto, fused or chained"
-    assert job(spark, BUSY).stream({"S": frame}, buckets=7).chain.layers == 1
-    assert job(spark, BUSY).stream({"S": frame}, buckets=8).chain.layers == 2
+    assert job(spark, BUSY).stream({"S": frame}, buckets=16).chain.layers == 1, "on few cores it does not pay"

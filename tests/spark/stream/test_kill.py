@@ -1,6 +1,7 @@
 """Exactly once: a driver that is killed anywhere and started again leaves the same result.
 
-Four plans, thirteen kills each: at every step of the sink, before Spark's own note of a micro-batch, and at random.
+Five plans, one of them in two stages, thirteen kills each: at every step of the sink, before Spark's own note of a
+micro-batch, and at random.
 """
 
 from __future__ import annotations

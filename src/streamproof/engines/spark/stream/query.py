@@ -18,7 +18,7 @@ from streamproof.engines.spark.sinks import Output, Sink
 from streamproof.engines.spark.sources import Layout, SparkSource, layouts_of, quoted, spark_type
 from streamproof.engines.spark.stream import checkpoint as checkpoints
 from streamproof.engines.spark.stream.arrivals import advanced_sources
-from streamproof.engines.spark.stream.chain import Chain, Stages
+from streamproof.engines.spark.stream.chain import Chain, Stages, chaining_pays
 from streamproof.engines.spark.stream.doors import Door, packing
 from streamproof.engines.spark.stream.keys import split_by, together_because
 from streamproof.engines.spark.stream.running import STATE_STORE, Running, Watcher, start
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PACKED_KEY: Final = ("query", "bucket")
-ENOUGH: Final = 8
-"""Buckets from which on a plan whose key changes is cut, unless told otherwise: see decision 22."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class Options:
     emission: Emission = "speculative"
     on_error: Policy = "fail"
     keep_in_memory: bool = True  # workers keep the buckets they served last; results do not depend on it
-    stages: Stages = "auto"  # chained: cut where the key changes; auto: only where there are buckets enough for it
+    stages: Stages = "auto"  # chained: cut where the key changes; auto: only where there are cores enough for it
 
 
 class StreamQuery:
@@ -113,7 +111,9 @@ class StreamQuery:
             raise InputError(f'unknown stages "{self.options.stages}"', fix=fix)
         if self.options.stages != "auto":
             return self.options.stages == "chained"
-        return buckets >= ENOUGH if self._recorded is None else len(self._recorded.stages) > 1
+        if self._recorded is not None:
+            return len(self._recorded.stages) > 1
+        return chaining_pays(buckets, self.spark.sparkContext.defaultParallelism)
 
     def _wanted(self) -> int:
         if self.options.buckets is not None:
