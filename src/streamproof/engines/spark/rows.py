@@ -14,7 +14,7 @@ from streamproof.errors import InputError, did_you_mean
 from streamproof.events.schema import INT64, NULL, RESERVED, Schema, Type, check_names, type_of_arrow
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
 TIMES: Final = ("le", "re")
@@ -32,6 +32,15 @@ def spark_type(kind: Type) -> DataType:
         "null": types.LongType(),
     }  # fmt: skip
     return simple[kind.kind]
+
+
+def sql_type(kind: Type) -> str:
+    """The same as SQL, which Java need not read from JSON.
+
+    >>> sql_type(INT64), sql_type(NULL)
+    ('bigint', 'bigint')
+    """
+    return spark_type(kind).simpleString()
 
 
 def schema_of(frame: DataFrame) -> Schema:
@@ -62,18 +71,25 @@ def inner_frame(frame: DataFrame, schema: Schema) -> DataFrame:
     inner = [*TIMES, *(f"c{n}" for n in range(len(schema.columns)))]
     found = dict(zip(reversed(names), reversed(frame.schema.fields), strict=True))
 
-    def column(name: str) -> Column:
-        return f.col("`" + name.replace("`", "``") + "`" if apart else f"n{names.index(name)}")
+    def column(name: str, kind: Type) -> str:
+        read = quoted(name) if apart else f"n{names.index(name)}"
+        return read if found[name].dataType == spark_type(kind) else f"cast({read} AS {sql_type(kind)})"
 
-    columns = [
-        (column(name) if found[name].dataType == spark_type(kind) else column(name).cast(spark_type(kind))).alias(new)
-        for (name, kind), new in zip(wanted, inner, strict=True)
-    ]
+    columns = [f"{column(name, kind)} AS {new}" for (name, kind), new in zip(wanted, inner, strict=True)]
     if "w" not in names:
-        return placed.select(*columns)
-    weighed = placed.select(*columns, column("w").alias("w"))
+        return placed.selectExpr(*columns)
+    weighed = placed.selectExpr(*columns, f"{column('w', INT64)} AS w")
     counted = weighed.groupBy(*inner).agg(f.sum("w").alias("w")).filter(f.col("w") > 0)
     return counted.select(*inner, f.explode(f.sequence(f.lit(1).cast("long"), f.col("w"))).alias("copy")).drop("copy")
+
+
+def quoted(name: str) -> str:
+    """A column's name for Spark, whatever is in it.
+
+    >>> quoted("a`b.c")
+    '`a``b.c`'
+    """
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _refuse_other_times(frame: DataFrame) -> None:
@@ -106,10 +122,8 @@ def table_of(frame: DataFrame, schema: Schema) -> pa.Table:
 
 def outer_frame(frame: DataFrame, schema: Schema) -> DataFrame:
     """An inner DataFrame under the names of the schema."""
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    columns = [(f.lit(None) if kind == NULL else f.col(f"c{n}")).alias(name) for n, (name, kind) in enumerate(schema)]
-    return frame.select(*TIMES, *columns)
+    columns = [f"{'NULL' if kind == NULL else f'c{n}'} AS {quoted(name)}" for n, (name, kind) in enumerate(schema)]
+    return frame.selectExpr(*TIMES, *columns)
 
 
 def _kinds(schema: Schema) -> list[Type]:

@@ -40,9 +40,10 @@ MEANING: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
     "spark.sql.lateralColumnAlias.enableImplicitResolution": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
 }
 """Settings that decide what expressions mean: overflow is an error, days are UTC days, decimals keep their digits, and
-a name is a column of the input, never one that the same projection makes."""
+a name is one column of the input, never one that the same projection makes."""
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 STREAMING: Final = {JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"}
 """For a session that runs streams alone: the kernels work in Python, so Java's second compiler, and a collector that

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from streamproof.engines.spark.rows import quoted
 from streamproof.engines.spark.stream.doors import Form
 from streamproof.errors import InputError
 from streamproof.events.files.mapping import ColumnMapping, HistoryLayout, layout_of, require
@@ -56,15 +57,6 @@ _SPARK: Final = {
     "int64": "bigint", "float64": "double", "string": "string", "bool": "boolean", "date": "date",
     "timestamp": "timestamp", "null": "string",
 }  # fmt: skip
-
-
-def quoted(name: str) -> str:
-    """A column's name for Spark, whatever is in it.
-
-    >>> quoted("a`b.c")
-    '`a``b.c`'
-    """
-    return "`" + name.replace("`", "``") + "`"
 
 
 def spark_type(kind: Type) -> str:

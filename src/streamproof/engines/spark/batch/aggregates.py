@@ -7,6 +7,7 @@ in Python, a window at a time.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -17,13 +18,22 @@ from streamproof.engines.spark.batch.arrow import in_arrow
 from streamproof.engines.spark.batch.exact import EXACT, of_lists
 from streamproof.engines.spark.batch.expressions import any_may_fail, convert
 from streamproof.engines.spark.batch.failing import leaves_time
-from streamproof.engines.spark.batch.floats import Look, float_sums, look_at, summed, with_totals
+from streamproof.engines.spark.batch.floats import float_sums, summed, with_totals
 from streamproof.engines.spark.batch.hoisting import values
 from streamproof.engines.spark.batch.literals import bound
+from streamproof.engines.spark.batch.looks import Look, Looks, look_at
 from streamproof.engines.spark.batch.relation import Context, Relation, Value, long
 from streamproof.engines.spark.batch.sweep import changes_of, running
-from streamproof.engines.spark.batch.windows import in_panes, is_dense, members, panes, ticks, windows_of_panes
-from streamproof.engines.spark.rows import spark_type
+from streamproof.engines.spark.batch.windows import (
+    as_hopping,
+    ended,
+    in_panes,
+    members,
+    panes,
+    ticks,
+    windows_of_panes,
+)
+from streamproof.engines.spark.rows import sql_type
 from streamproof.events.schema import FLOAT64, INT64, MAX_PRECISION, NULL, Schema, Type
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
@@ -32,11 +42,12 @@ from streamproof.plan.check import Typed
 from streamproof.plan.expr import TRUE
 from streamproof.plan.labels import window_label
 from streamproof.plan.windows import Hopping, Snapshot, Tumbling
-from streamproof.plan.windows import Window as WindowSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+_DENSE: Final = 4  # events per pane, else panes save nothing
+_MERGED: Final = ("count", "sum", "avg", "min", "max")  # what was collected of parts of a window can be put together
 _HALF: Final = 32
 _LOW: Final = 2**32 - 1
 _SUM: Final = f"decimal({MAX_PRECISION},0)"
@@ -74,7 +85,7 @@ def _sweep(context: Context, typed: Typed, node: nodes.Aggregation, source: Rela
     ready = source.frame.select("le", "re", *keys, *(column.alias(name) for name, column in sums.items()))
     swept = running(context, changes_of(ready, keys, list(sums)), keys, ["n", *sums]).filter(f.col("n") > 0)
     results = [
-        _swept_result(agg, value, f"a{n}").cast(spark_type(kind)).alias(f"c{n}")
+        _swept_result(agg, value, f"a{n}").cast(sql_type(kind)).alias(f"c{n}")
         for n, ((_, agg), value, (_, kind)) in enumerate(zip(node.aggs, args, typed.schema, strict=True))
     ]
     found = swept.select(*keys, f.col("t").alias("wle"), f.col("following").alias("wre"), *results)
@@ -108,49 +119,55 @@ def _swept_result(agg: Aggregate, value: Value, name: str) -> Column:
 
 def _over_members(context: Context, typed: Typed, node: nodes.Aggregation, source: Relation) -> Relation:
     """Aggregates of the rows of each window."""
-    rows, kinds = _read(context, node, source, members(context, source, node.window))
-    found = _Aggregates(typed, node, source, kinds, _looks(context, node, source))
-    window = _hopping(node.window)
-    if window is not None and found.is_mergeable and _over_panes(context, source, window):
-        inside, _ = _read(context, node, source, panes(source, window, window_label(node.window)))
-        aggregated = found.over_panes(inside, window)
+    window = as_hopping(node.window)
+    if window is not None and in_panes(context, source, window):
+        results = _over_panes(context, typed, node, source, window)
     else:
-        aggregated = rows.groupBy(*found.keys).agg(*_named(found.columns))
-    results = found.results(aggregated, rows)
-    if window is not None:
-        results = results.withColumn("wre", f.col("wle") + long(ticks(window.size)))
-    return stamped(results, typed.schema, source.groups, node.output)
+        rows, kinds = _read(context, node, source, members(context, source, node.window, ends=False))
+        found = _Aggregates(typed, node, source, kinds, _looks(context, node, source).floats)
+        results = found.results(found.aggregated(rows), rows)
+    return stamped(ended(results, window), typed.schema, source.groups, node.output)
+
+
+def _over_panes(
+    context: Context, typed: Typed, node: nodes.Aggregation, source: Relation, window: Hopping
+) -> DataFrame:
+    """The same where a window is whole panes: of dense ones the aggregates are put together, of others the rows."""
+    inside, kinds = _read(context, node, source, panes(source, window, window_label(node.window)))
+    merges = window.size != window.hop and all(agg.fn in _MERGED for _, agg in node.aggs)
+    looks = _looks(context, node, source, ticks(window.hop) if merges else None)
+    found = _Aggregates(typed, node, source, kinds, looks.floats)
+    rows = windows_of_panes(inside, window)
+    if merges and looks.density >= _DENSE:
+        return found.results(found.merged(windows_of_panes(found.aggregated(inside), window)), rows)
+    return found.results(found.aggregated(rows), rows)
 
 
 def _read(
     context: Context, node: nodes.Aggregation, source: Relation, frame: DataFrame
 ) -> tuple[DataFrame, list[Type]]:
-    """Members of windows with what the aggregates read, x0, x1, …, and the types of these."""
-    exprs = [agg.arg or TRUE for _, agg in node.aggs]
-    ready, args = values(frame, source.env(), exprs, context.settings.registry)
-    named = [value.column.alias(f"x{n}") for n, value in enumerate(args)]
-    return ready.select("wle", "wre", *source.columns, *named), [value.type for value in args]
+    """Members of windows with what the aggregates read, x0, x1, …, and the types of these; count reads nothing."""
+    exprs = {n: agg.arg for n, (_, agg) in enumerate(node.aggs) if agg.arg is not None}
+    ready, args = values(frame, source.env(), list(exprs.values()), context.settings.registry)
+    found = dict(zip(exprs, args, strict=True))
+    kinds = [found[n].type if n in found else NULL for n in range(len(node.aggs))]
+    return ready.withColumns({f"x{n}": value.column for n, value in found.items()}) if found else ready, kinds
 
 
-def _looks(context: Context, node: nodes.Aggregation, source: Relation) -> dict[str, Look]:
-    """What the floats to add up are like, by the names of their columns: where reading the input twice is cheap."""
+def _looks(context: Context, node: nodes.Aggregation, source: Relation, hop: int | None = None) -> Looks:
+    """What the floats to add up are like, by the names of their columns, and how dense panes are.
+
+    Only where reading the input twice is cheap.
+    """
     exprs = {f"x{n}": agg.arg for n, (_, agg) in enumerate(node.aggs) if agg.arg and agg.fn in ("sum", "avg")}
-    if not source.cheap or any_may_fail(exprs.values(), source.env()):
-        return {}
+    if not source.cheap:
+        return Looks()
+    if any_may_fail(exprs.values(), source.env()):
+        exprs = {}
     frame, args = values(source.frame, source.env(), list(exprs.values()), context.settings.registry)
     floats = {x: value.column for x, value in zip(exprs, args, strict=True) if value.type == FLOAT64}
-    return look_at(frame, floats) if floats else {}
-
-
-def _over_panes(context: Context, source: Relation, window: Hopping) -> bool:
-    return window.size != window.hop and in_panes(context, source, window) and is_dense(source, window)
-
-
-def _hopping(window: WindowSpec) -> Hopping | None:
-    """A window of the clock as a hopping one: its end follows from its start."""
-    if isinstance(window, Tumbling):
-        return Hopping(window.size, window.size, window.offset)
-    return window if isinstance(window, Hopping) else None
+    pane = [*source.groups, f"le - pmod(le, {hop}L)"] if hop is not None else []
+    return look_at(frame, floats, pane) if floats or pane else Looks()
 
 
 def _named(columns: dict[str, Column]) -> list[Column]:
@@ -161,7 +178,7 @@ class _Aggregates:
     """The aggregates of a node: what they read, collect, and give."""
 
     def __init__(
-        self, typed: Typed, node: nodes.Aggregation, source: Relation, kinds: list[Type], looks: dict[str, Look]
+        self, typed: Typed, node: nodes.Aggregation, source: Relation, kinds: list[Type], looks: Mapping[str, Look]
     ) -> None:
         self.schema, self.looks = typed.schema, looks
         self.keys = [*source.groups, "wle", *([] if isinstance(node.window, Tumbling | Hopping) else ["wre"])]
@@ -178,21 +195,19 @@ class _Aggregates:
         ]
         self.columns = {name: column for each in self.parts for name, column in each.columns.items()}
 
-    @property
-    def is_mergeable(self) -> bool:
-        """Whether what was collected of parts of a window can be put together."""
-        return all(each.merged is not None for each in self.parts)
+    def aggregated(self, rows: DataFrame) -> DataFrame:
+        """What is collected of the rows of each window, or of each pane."""
+        return rows.groupBy(*self.keys).agg(*_named(self.columns))
 
-    def over_panes(self, rows: DataFrame, window: Hopping) -> DataFrame:
-        """Aggregates of panes, put together for each window that has them."""
-        aggregated = rows.groupBy(*self.keys).agg(*_named(self.columns))
+    def merged(self, parts: DataFrame) -> DataFrame:
+        """The same from what was collected of the panes of each window."""
         merged = {name: column for each in self.parts for name, column in (each.merged or {}).items()}
-        return windows_of_panes(aggregated, window).groupBy(*self.keys).agg(*_named(merged))
+        return parts.groupBy(*self.keys).agg(*_named(merged))
 
     def results(self, aggregated: DataFrame, rows: DataFrame) -> DataFrame:
         """The columns of the result, from what was collected."""
         results = [
-            each.result.cast(spark_type(kind)).alias(f"c{n}")
+            each.result.cast(sql_type(kind)).alias(f"c{n}")
             for n, (each, (_, kind)) in enumerate(zip(self.parts, self.schema, strict=True))
         ]
         sources = {source for _, source in self.floats.values()}
@@ -310,24 +325,23 @@ def mean_of_decimals(name: str) -> Column:
 
 def stamped(frame: DataFrame, schema: Schema, groups: tuple[str, ...], output: nodes.Output) -> Relation:
     """Windows as events: their own lifetimes, or the points at their ends; an endless window has no such point."""
-    timed = Relation(frame.withColumnsRenamed({"wle": "le", "wre": "re"}), schema, groups)
+    timed = Relation(frame, schema, groups).timed(frame, "wle", "wre")
     if output == "window":
-        return timed.on(timed.frame)
-    re = f.col("re")
-    end = f.when(re + 1 >= FOREVER, leaves_time(timed)).otherwise(re + 1)
-    return timed.timed(timed.frame.filter(re < FOREVER), re, end)
+        return timed
+    end = f"CASE WHEN re + 1L >= {FOREVER}L THEN {leaves_time(timed)} ELSE re + 1L END"
+    return timed.timed(timed.frame.filter(f"re < {FOREVER}L"), "re", end)
 
 
 def top_k(context: Context, typed: Typed, node: nodes.TopK, source: Relation) -> Relation:
     """RANK() with nulls last in both directions; NaN is the greatest number."""
-    frame = members(context, source, node.window)
+    frame = members(context, source, node.window, ends=False)
     frame, keys = values(frame, source.env(), [expr for expr, _ in node.by], context.settings.registry)
     directions = [direction for _, direction in node.by]
     order = [_ordered(value, direction) for value, direction in zip(keys, directions, strict=True)]
     rank = f.rank().over(Window.partitionBy(*source.groups, "wle").orderBy(*order))
     ranked = frame.withColumn("place", rank).filter(f.col("place") <= f.lit(node.k))
     extra = [f.col("place").cast("long").alias(f"c{len(source.payload)}")] if node.rank is not None else []
-    chosen = ranked.select(*source.groups, "wle", "wre", *source.payload, *extra)
+    chosen = ended(ranked.select("*", *extra) if extra else ranked, as_hopping(node.window))
     return stamped(chosen, typed.schema, source.groups, node.output)
 
 

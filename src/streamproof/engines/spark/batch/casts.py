@@ -15,7 +15,7 @@ from streamproof.engines.spark.batch.failing import failure
 from streamproof.engines.spark.batch.functions import END_SECOND, FIRST_SECOND
 from streamproof.engines.spark.batch.literals import bound, let
 from streamproof.engines.spark.batch.relation import Value, long
-from streamproof.engines.spark.rows import spark_type
+from streamproof.engines.spark.rows import sql_type
 from streamproof.errors import ErrorName
 from streamproof.events.schema import STRING, Kind, Type
 
@@ -53,7 +53,7 @@ def or_fail(given: Column, found: Column, to: Type, name: ErrorName) -> Column:
         if name == "overflow"
         else f.concat(f.lit("'"), shown, f.lit(f"' is not a {to}"))
     )
-    wrong = failure(what, name=name, at=f.lit(""), fix=_FIX, kind=to)
+    wrong = failure(what, name=name, fix=_FIX, kind=to)
     return bound(found, lambda x: f.when(x.isNull() & given.isNotNull(), wrong).otherwise(x))
 
 
@@ -66,7 +66,7 @@ def _to(kind: str) -> CastRule:
 
 
 def _try_cast(given: Column, to: Type) -> Column:
-    return given.try_cast(spark_type(to))
+    return given.try_cast(sql_type(to))
 
 
 def _float_to_whole(given: Column, to: Type) -> Column:
@@ -75,7 +75,7 @@ def _float_to_whole(given: Column, to: Type) -> Column:
 
 
 def _decimal_to_decimal(given: Column, to: Type) -> Column:
-    return f.bround(given, to.scale).try_cast(spark_type(to))
+    return f.bround(given, to.scale).try_cast(sql_type(to))
 
 
 def _decimal_to_whole(given: Column, to: Type) -> Column:

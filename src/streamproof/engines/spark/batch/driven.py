@@ -15,7 +15,7 @@ from pyspark.sql import types
 
 from streamproof.engines.spark.batch.failing import marked
 from streamproof.engines.spark.batch.relation import Context, Relation, long
-from streamproof.engines.spark.rows import spark_type
+from streamproof.engines.spark.rows import spark_type, sql_type
 from streamproof.errors import StreamproofError
 from streamproof.events.schema import FLOAT64, NULL, Schema, Type
 from streamproof.events.time import FOREVER
@@ -56,7 +56,7 @@ def _key(source: Relation, name: str, kinds: list[Type]) -> Column:
     """A column to group by: one NaN, no −0.0, and one type on both sides."""
     kind = common_type(kinds)
     assert kind is not None
-    column = f.col(f"c{source.schema.names.index(name)}").cast(spark_type(kind))
+    column = f.col(f"c{source.schema.names.index(name)}").cast(sql_type(kind))
     return f.when(f.isnan(column), float("nan")).otherwise(column + 0.0) if kind == FLOAT64 else column
 
 

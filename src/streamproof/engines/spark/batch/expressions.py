@@ -14,7 +14,7 @@ from streamproof.engines.spark.batch.functions import FUNCTIONS
 from streamproof.engines.spark.batch.literals import constant as constant_of
 from streamproof.engines.spark.batch.literals import null_of, opaque
 from streamproof.engines.spark.batch.relation import Env, Value
-from streamproof.engines.spark.rows import spark_type
+from streamproof.engines.spark.rows import sql_type
 from streamproof.events.schema import BOOL, FLOAT64, INT64, MAX_PRECISION, NULL, STRING, Type, decimal
 from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit, columns_of, walk
 from streamproof.plan.functions import as_decimal, common_type, result_type
@@ -60,7 +60,7 @@ def convert(value: Value, to: Type) -> Value:
         return null_of(to)
     if to == FLOAT64 and value.type.kind == "decimal":
         return Value(decimal_to_float(value.column), to, atom=False)
-    return Value(value.column.cast(spark_type(to)), to, atom=value.atom, constant=value.constant)
+    return Value(value.column.cast(sql_type(to)), to, atom=value.atom, constant=value.constant)
 
 
 def column_of(expr: Expr, env: Env, to: Type | None = None) -> Column:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from pyspark.sql import functions as f
 
-from streamproof.engines.spark.rows import spark_type
+from streamproof.engines.spark.rows import sql_type
 from streamproof.errors import ErrorName, InfrastructureError, RunError, StreamproofError
-from streamproof.events.schema import INT64, Type
+from streamproof.events.schema import Type
 from streamproof.events.time import BEGINNING, FOREVER
 
 if TYPE_CHECKING:
@@ -31,35 +31,32 @@ _OVERFLOWS: Final = (
 )  # fmt: skip
 
 
-def failure(what: Column, *, name: ErrorName | Column, at: Column, fix: str | Column, kind: Type = INT64) -> Column:
-    """An expression of a type that raises an error where it is evaluated."""
-    parts = [MARK, name, ": ", what, f"{_FIELD} at: ", at, f"{_FIELD} fix: ", fix, _FIELD]
-    text = f.concat(*(f.lit(part) if isinstance(part, str) else part for part in parts))
-    return f.raise_error(text).cast(spark_type(kind))
+def failure(what: Column, *, name: ErrorName, fix: str, kind: Type) -> Column:
+    """An expression of a type that raises an error where it is evaluated: one about a value, of no event."""
+    text = f.concat(f.lit(f"{MARK}{name}: "), what, f.lit(f"{_FIELD} at: {_FIELD} fix: {fix}{_FIELD}"))
+    return f.raise_error(text).cast(sql_type(kind))
 
 
-def leaves_time(source: Relation) -> Column:
-    """The error of an event whose new lifetime does not fit."""
-    what = f.lit("the new lifetime lies outside ±2^62 ticks")
-    return failure(what, at=event_text(source), fix="use a coarser unit", name="overflow")
+def failure_of(source: Relation, what: str, *, name: str, fix: str, note: str = "") -> str:
+    """The same for an event, as SQL of type bigint; what, name, fix and note are SQL of texts too."""
+    parts = [f"'{MARK}'", name, "': '", what, f"'{_FIELD} at: '", *_event_parts(source)]
+    parts += [*([note] if note else []), f"'{_FIELD} fix: '", fix, f"'{_FIELD}'"]
+    return f"cast(raise_error(concat({', '.join(parts)})) AS bigint)"
 
 
-def event_text(source: Relation) -> Column:
-    """An event for people, as an expression."""
-    values = [
-        f"concat({_literal(name + '=')}, coalesce(cast({column} AS string), 'null'))"
-        for (name, _), column in zip(source.schema, source.payload, strict=True)
-    ]
+def leaves_time(source: Relation) -> str:
+    """The error of an event whose new lifetime does not fit, as SQL."""
+    what = quoted_text("the new lifetime lies outside ±2^62 ticks")
+    return failure_of(source, what, name="'overflow'", fix="'use a coarser unit'")
+
+
+def _event_parts(source: Relation) -> list[str]:
+    """An event for people, in parts to put together: the fewer, the less Spark has to plan and compile."""
     end = "le + 1L" if source.points else "re"  # then nobody needs to read the end
-    parts = [
-        "'['",
-        _tick("le"),
-        "', '",
-        _tick(end),
-        "') '",
-        f"concat_ws(', ', {', '.join(values)})" if values else "''",
-    ]
-    return f.expr(f"concat({', '.join(parts)})")
+    parts = ["'['", _tick("le"), "', '", _tick(end), "') '"]
+    for n, ((name, _), column) in enumerate(zip(source.schema, source.payload, strict=True)):
+        parts += [quoted_text(f"{', ' if n else ''}{name}="), f"coalesce(cast({column} AS string), 'null')"]
+    return parts
 
 
 def _tick(time: str) -> str:
@@ -67,7 +64,7 @@ def _tick(time: str) -> str:
     return f"CASE {shown} ELSE coalesce(cast({time} AS string), 'null') END"
 
 
-def _literal(text: str) -> str:
+def quoted_text(text: str) -> str:
     """A text as SQL, whatever the session thinks of quotes and backslashes."""
     plain = text.isascii() and not set(text) & {"'", "\\"}
     return f"'{text}'" if plain else f"decode(unhex('{text.encode().hex()}'), 'UTF-8')"

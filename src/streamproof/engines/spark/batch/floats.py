@@ -10,9 +10,7 @@ Python. Where there are none, Spark sees at run time that nothing is left to do.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -20,6 +18,7 @@ from pyspark.sql import functions as f
 
 from streamproof.engines.spark.batch.arrow import in_arrow
 from streamproof.engines.spark.batch.exact import mean, total
+from streamproof.engines.spark.batch.looks import LARGEST, Look, double, on_grid, rest_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -28,63 +27,20 @@ LIMBS: Final = ("a", "b", "c")
 _PLACES: Final = (4, -32, -68)  # the least bit of each limb
 _BITS: Final = 36
 _LOW: Final = f"{2**_BITS - 1}L"
-_LARGEST: Final = 2.0**40
 _FEW: Final = f"{2**26}L"  # a limb below this leaves room for the next one beside it
 _CHANGED: Final = "the floats in the input have changed since the plan was built; build it again"
-_GRIDS: Final = (0, 10, 20)
 _KEPT: Final = 60  # bits of the total that are looked at before it is rounded
-
-
-def _float(value: float) -> str:
-    return f"{value!r}D"
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What is known of the floats of a column before they are added up. Nothing is: they may have rests."""
-
-    rests: bool = True
-    grid: int | None = None  # all are multiples of 2^-grid, and their sums are exact
-    largest: float = math.inf
-
-
-def look_at(frame: DataFrame, columns: Mapping[str, Column]) -> dict[str, Look]:
-    """What the values of these columns are like: they are read now."""
-    shown = frame.select(*(column.alias(name) for name, column in columns.items()))
-    asked = ["count(*) AS rows"]
-    for x in columns:
-        grids = [f"coalesce(max({_off_grid(x, grid)}), false)" for grid in _GRIDS]
-        asked.append(f"coalesce(max({rest_of(x)} <> 0D), false) AS {x}_rests")
-        asked.append(f"coalesce(max(abs({x})), 0D) AS {x}_largest")
-        asked.append(f"array({', '.join(grids)}) AS {x}_off")
-    found = shown.selectExpr(*asked).first()
-    assert found is not None, "an aggregate of everything is one row"
-    return {
-        x: _look(found["rows"], found[f"{x}_largest"], found[f"{x}_off"], rests=found[f"{x}_rests"]) for x in columns
-    }
-
-
-def _look(rows: int, largest: float, off: Sequence[bool], *, rests: bool) -> Look:
-    exact = [
-        grid for grid, is_off in zip(_GRIDS, off, strict=True) if not is_off and rows * largest * 2.0**grid < 2.0**52
-    ]
-    return Look(rests=rests, grid=exact[0] if exact and not rests else None, largest=largest)
-
-
-def _off_grid(x: str, grid: int) -> str:
-    scaled = f"{x} * {_float(2.0**grid)}"
-    return f"{scaled} <> rint({scaled})"
 
 
 def float_sums(name: str, look: Look) -> dict[str, Column]:
     """What to aggregate of a column: its total, or the limbs of it; and how many values there are."""
     count = {f"{name}_n": f.count(name)}
     if look.grid is not None:
-        good = f"abs({name}) <= {_float(look.largest)} AND NOT ({_off_grid(name, look.grid)})"
+        good = f"abs({name}) <= {double(look.largest)} AND {on_grid(name, look.grid)}"
         return {f"{name}_total": f.expr(f"sum({_guarded(name, good, name)})"), **count}
-    x = f"(CASE WHEN abs({name}) < {_float(_LARGEST)} THEN {name} ELSE 0D END)" if look.rests else name
-    a, b, c = (f"rint({x} * {_float(2.0**-place)})" for place in _PLACES)  # as counted from the last bit of a limb
-    step = _float(2.0**_BITS)
+    x = f"(CASE WHEN abs({name}) < {double(LARGEST)} THEN {name} ELSE 0D END)" if look.rests else name
+    a, b, c = (f"rint({x} * {double(2.0**-place)})" for place in _PLACES)  # as counted from the last bit of a limb
+    step = double(2.0**_BITS)
     c = c if look.rests else _guarded(name, f"{rest_of(name)} = 0D", c)
     limbs = {"a": a, "b": f"{b} - {a} * {step}", "c": f"{c} - {b} * {step}"}  # what is left has no more bits
     return {f"{name}_{limb}": f.expr(f"sum(cast({text} AS bigint))") for limb, text in limbs.items()} | count
@@ -93,15 +49,6 @@ def float_sums(name: str, look: Look) -> dict[str, Column]:
 def _guarded(name: str, good: str, value: str) -> str:
     """A value, where what was known of the column still holds."""
     return f"(CASE WHEN {good} THEN {value} WHEN {name} IS NOT NULL THEN raise_error('{_CHANGED}') END)"
-
-
-def rest_of(name: str) -> str:
-    """What the limbs of a value leave over: 0 for most; null for null."""
-    scaled = f"{name} * {_float(2.0**68)}"
-    return (
-        f"CASE WHEN abs({name}) < {_float(_LARGEST)} THEN ({scaled} - rint({scaled})) * {_float(2.0**-68)} "
-        f"ELSE {name} END"
-    )
 
 
 def with_totals(frame: DataFrame, names: Sequence[str]) -> DataFrame:

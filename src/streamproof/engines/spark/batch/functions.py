@@ -16,7 +16,7 @@ from streamproof.engines.spark.batch.failing import failure
 from streamproof.engines.spark.batch.literals import bound, let
 from streamproof.engines.spark.batch.relation import Value, long
 from streamproof.engines.spark.batch.strings import like, lowered, substring, uppered
-from streamproof.engines.spark.rows import spark_type
+from streamproof.engines.spark.rows import spark_type, sql_type
 from streamproof.events.schema import FLOAT64, INT64, TIMESTAMP, Type
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.plan.expr import INT64_MAX, INT64_MIN
@@ -45,7 +45,7 @@ def _exact(function: Callable[[Column, Column], Column]) -> Rule:
 
     def rule(args: Sequence[Value], result: Type) -> Column:
         found = function(args[0].column, args[1].column)
-        return found.cast(spark_type(result)) if result.kind == "decimal" else found
+        return found.cast(sql_type(result)) if result.kind == "decimal" else found
 
     return rule
 
@@ -101,7 +101,7 @@ def _whole_number(floats: Callable[[Column], Column], decimals: Callable[[Column
             return args[0].column
         if result == FLOAT64:
             return let(args[0], floats)
-        return decimals(args[0].column).cast(spark_type(result))
+        return decimals(args[0].column).cast(sql_type(result))
 
     return rule
 
@@ -176,7 +176,7 @@ def _instant(args: Sequence[Value], result: Type) -> Column:
     def body(t: Column) -> Column:
         what = f.concat(t.cast("string"), f.lit(f" does not fit into {TIMESTAMP}"))
         fix = "use a time between the years 1 and 9999"
-        wrong = failure(what, name="overflow", at=f.lit(""), fix=fix, kind=TIMESTAMP)
+        wrong = failure(what, name="overflow", fix=fix, kind=TIMESTAMP)
         return (
             f.when(t.isin(FOREVER, BEGINNING), None).when((t < first) | (t >= end), wrong)
             .otherwise(f.timestamp_micros(micros(t)))

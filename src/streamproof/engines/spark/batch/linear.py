@@ -14,8 +14,8 @@ from pyspark.sql import functions as f
 from streamproof.engines.spark.batch.expressions import convert, may_fail
 from streamproof.engines.spark.batch.failing import leaves_time
 from streamproof.engines.spark.batch.hoisting import values
-from streamproof.engines.spark.batch.relation import Context, Relation, long
-from streamproof.engines.spark.rows import spark_type
+from streamproof.engines.spark.batch.relation import Context, Relation
+from streamproof.engines.spark.rows import sql_type
 from streamproof.events.schema import BOOL, INT64
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
@@ -44,7 +44,7 @@ def unmoved(condition: Column) -> Column:
 def select(context: Context, typed: Typed, node: nodes.Select, source: Relation) -> Relation:
     exprs = [expr for _, expr in node.exprs]
     frame, found = values(source.frame, source.env(), exprs, context.settings.registry)
-    columns = [value.column.cast(spark_type(value.type)).alias(f"c{n}") for n, value in enumerate(found)]
+    columns = [value.column.cast(sql_type(value.type)).alias(f"c{n}") for n, value in enumerate(found)]
     selected = frame.select("le", "re", *source.groups, *columns)
     return Relation(selected, typed.schema, source.groups, source.points)
 
@@ -54,10 +54,11 @@ def shift(context: Context, typed: Typed, node: nodes.Shift, source: Relation) -
     by = node.by
     assert isinstance(by, int)
 
-    def moved(name: str) -> Column:
-        time = f.col(name)
-        outside = f.abs(time + long(by)) >= FOREVER
-        return f.when(f.abs(time) >= FOREVER, time).when(outside, leaves_time(source)).otherwise(time + long(by))
+    wrong = leaves_time(source)
+
+    def moved(time: str) -> str:
+        inside = f"WHEN abs({time} + {by}L) < {FOREVER}L THEN {time} + {by}L"
+        return f"CASE WHEN abs({time}) >= {FOREVER}L THEN {time} {inside} ELSE {wrong} END"
 
     return source.timed(source.frame, moved("le"), moved("re"))
 
@@ -65,40 +66,37 @@ def shift(context: Context, typed: Typed, node: nodes.Shift, source: Relation) -
 def extend(context: Context, typed: Typed, node: nodes.Extend, source: Relation) -> Relation:
     by = node.by
     assert isinstance(by, int)
-    le, re = f.col("le"), f.col("re")
-    end = re + long(by)
-    moved = f.when(re >= FOREVER, re).when(end >= FOREVER, leaves_time(source)).otherwise(end)
-    kept = source.frame.filter((re >= FOREVER) | (end > le)) if by < 0 else source.frame
-    return source.timed(kept, le, moved)
+    end, endless = f"re + {by}L", f"re >= {FOREVER}L"
+    moved = f"CASE WHEN {endless} THEN re WHEN {end} >= {FOREVER}L THEN {leaves_time(source)} ELSE {end} END"
+    kept = source.frame.filter(f"{endless} OR {end} > le") if by < 0 else source.frame
+    return source.timed(kept, "le", moved)
 
 
 def alter_duration(context: Context, typed: Typed, node: nodes.AlterDuration, source: Relation) -> Relation:
-    le, re, dur = f.col("le"), f.col("re"), node.dur
+    dur = node.dur
     if dur is None:
-        return source.timed(source.frame, le, long(FOREVER))
+        return source.timed(source.frame, "le", f"{FOREVER}L")
     assert not isinstance(dur, int | str | timedelta)  # the check made lengths of time into constants
     frame, (length,) = values(source.frame, source.env(), [dur], context.settings.registry)
     reads_end = Col("re") in columns_of(dur)
     ticks = convert(length, INT64).column
-    stays = re >= FOREVER if reads_end else f.lit(False)
+    stays = f.col("re") >= FOREVER if reads_end else f.lit(False)
     timed = frame.withColumn("dur", f.when(stays, None).otherwise(ticks) if reads_end else ticks)
     kept = timed.filter(unmoved(stays | (f.col("dur") > 0)))
-    end = f.when(f.col("dur") > long(FOREVER - 1) - le, leaves_time(source)).otherwise(le + f.col("dur"))
-    return source.timed(kept, le, f.when(stays, long(FOREVER)).otherwise(end))
+    end = f"CASE WHEN dur > {FOREVER - 1}L - le THEN {leaves_time(source)} ELSE le + dur END"
+    return source.timed(kept, "le", f"CASE WHEN re >= {FOREVER}L THEN {FOREVER}L ELSE {end} END" if reads_end else end)
 
 
 def to_point(context: Context, typed: Typed, node: nodes.ToPoint, source: Relation) -> Relation:
-    le = f.col("le")
-    return source.timed(source.frame, le, _next(le, source), points=True)
+    return source.timed(source.frame, "le", _next("le", source), points=True)
 
 
 def point_at_end(context: Context, typed: Typed, node: nodes.PointAtEnd, source: Relation) -> Relation:
-    re = f.col("re")
-    return source.timed(source.frame.filter(re < FOREVER), re, _next(re, source), points=True)
+    return source.timed(source.frame.filter(f"re < {FOREVER}L"), "re", _next("re", source), points=True)
 
 
-def _next(time: Column, source: Relation) -> Column:
-    return f.when(time + 1 >= FOREVER, leaves_time(source)).otherwise(time + 1)
+def _next(time: str, source: Relation) -> str:
+    return f"CASE WHEN {time} + 1L >= {FOREVER}L THEN {leaves_time(source)} ELSE {time} + 1L END"
 
 
 def advance_time(context: Context, typed: Typed, node: nodes.AdvanceTime, source: Relation) -> Relation:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as f
 
 from streamproof.engines.spark.batch.relation import Env, Value
-from streamproof.engines.spark.rows import spark_type
+from streamproof.engines.spark.rows import sql_type
 from streamproof.events.schema import Type
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ def constant(value: object, kind: Type) -> Value:
     if isinstance(value, date):
         days = (value - _EPOCH_DAY).days
         return Value(f.date_from_unix_date(f.lit(days)), kind, atom=True, literal=value, constant=True)
-    return Value(f.lit(value).cast(spark_type(kind)), kind, atom=True, literal=value, constant=True)
+    return Value(f.lit(value).cast(sql_type(kind)), kind, atom=True, literal=value, constant=True)
 
 
 def null_of(kind: Type) -> Value:
-    return Value(f.lit(None).cast(spark_type(kind)), kind, atom=True, constant=True)
+    return Value(f.lit(None).cast(sql_type(kind)), kind, atom=True, constant=True)
 
 
 def opaque(value: Value, env: Env) -> Value:

@@ -26,7 +26,7 @@ from streamproof.engines.spark.batch.failing import marked
 from streamproof.engines.spark.batch.hoisting import values
 from streamproof.engines.spark.batch.relation import Context, Relation, Value
 from streamproof.engines.spark.batch.windows import members
-from streamproof.engines.spark.rows import spark_type
+from streamproof.engines.spark.rows import spark_type, sql_type
 from streamproof.errors import RunError, StreamproofError
 from streamproof.events.schema import FLOAT64, INT64, NULL, Schema, Type
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
@@ -109,7 +109,7 @@ def _seen(source: Relation, args: list[Value], node: nodes.Uda | nodes.Udo) -> l
     """What the module sees: clipped lifetimes and mapped values."""
     le = f.greatest("le", "wle") if node.clip in ("left", "full") else f.col("le")
     re = f.least("re", "wre") if node.clip in ("right", "full") else f.col("re")
-    values_seen = [arg.column.cast(spark_type(arg.type)).alias(f"x{n}") for n, arg in enumerate(args)]
+    values_seen = [arg.column.cast(sql_type(arg.type)).alias(f"x{n}") for n, arg in enumerate(args)]
     return [le.alias("seen_le"), re.alias("seen_re"), *values_seen]
 
 

@@ -32,7 +32,7 @@ def coalesce(context: Context, typed: Typed, node: nodes.Coalesce, source: Relat
     island = f.sum("fresh").over(order.rowsBetween(Window.unboundedPreceding, Window.currentRow))
     rows = source.frame.withColumn("reached", reached).withColumn("fresh", fresh).withColumn("island", island)
     merged = rows.groupBy(*keys, "island").agg(f.min("le").alias("le"), f.max("re").alias("re"))
-    return source.timed(merged, f.col("le"), f.col("re"))
+    return source.timed(merged, "le", "re")
 
 
 def distinct(context: Context, typed: Typed, node: nodes.Distinct, source: Relation) -> Relation:
@@ -40,7 +40,7 @@ def distinct(context: Context, typed: Typed, node: nodes.Distinct, source: Relat
     keys = [*source.groups, *source.payload]
     changes = changes_of(source.frame, keys, [])
     swept = running(context, changes, keys, ["n"]).filter(f.col("n") > 0)
-    return source.timed(swept, f.col("t"), f.col("following"))
+    return source.timed(swept, "t", "following")
 
 
 def stitch(context: Context, typed: Typed, node: nodes.Stitch, source: Relation) -> Relation:
@@ -53,7 +53,7 @@ def stitch(context: Context, typed: Typed, node: nodes.Stitch, source: Relation)
     lifetimes = f.collect_list(f.struct("le", "re")).alias("lifetimes")
     rows = source.frame.groupBy(*keys).agg(lifetimes) if keys else source.frame.agg(lifetimes)
     spread = rows.select(*keys, f.explode(in_arrow(chains, _CHAINS, f.col("lifetimes"))).alias("chain"))
-    return source.timed(spread, f.col("chain.le"), f.col("chain.re"))
+    return source.timed(spread, "chain.le", "chain.re")
 
 
 def chains(lists: pa.Array) -> pa.Array:
@@ -96,8 +96,8 @@ def session(context: Context, typed: Typed, node: nodes.Session, source: Relatio
     ended = _ends(sessions, list(keys), timeout, longest)
     renamed = ended.withColumnsRenamed({key: f"s_{key}" for key in keys})
     same = [f.col("le") == f.col("t"), *(f.col(key).eqNullSafe(f.col(f"s_{key}")) for key in keys)]
-    end = f.when(f.col("ends") >= FOREVER, leaves_time(source)).otherwise(f.col("ends"))
-    return source.timed(rows.join(renamed, same), f.col("le"), end)
+    end = f"CASE WHEN ends >= {FOREVER}L THEN {leaves_time(source)} ELSE ends END"
+    return source.timed(rows.join(renamed, same), "le", end)
 
 
 def _sessions(context: Context, starts: DataFrame, keys: list[str], timeout: int) -> DataFrame:

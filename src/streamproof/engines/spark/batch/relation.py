@@ -59,11 +59,11 @@ class Relation:
 
     def on(self, frame: DataFrame) -> Relation:
         """The same columns in another DataFrame."""
-        return replace(self, frame=frame.select(*self.columns), cheap=False)
+        return replace(self, frame=frame.selectExpr(*self.columns), cheap=False)
 
-    def timed(self, frame: DataFrame, le: Column, re: Column, *, points: bool = False) -> Relation:
-        """The same payload with other lifetimes."""
-        moved = frame.select(le.alias("le"), re.alias("re"), *self.groups, *self.payload)
+    def timed(self, frame: DataFrame, le: str, re: str, *, points: bool = False) -> Relation:
+        """The same payload with other lifetimes, as SQL: one text is one call of Java, a tree of columns is many."""
+        moved = frame.selectExpr(f"{le} AS le", f"{re} AS re", *self.groups, *self.payload)
         return Relation(moved, self.schema, self.groups, points)
 
 

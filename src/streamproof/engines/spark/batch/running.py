@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as f
 
 from streamproof.engines.base import Settings, prepare
 from streamproof.engines.inputs import load
-from streamproof.engines.spark.batch.failing import event_text, failure, translated
+from streamproof.engines.spark.batch.failing import failure_of, quoted_text, translated
 from streamproof.engines.spark.batch.relation import Context, Relation
 from streamproof.engines.spark.batch.rules import build
 from streamproof.engines.spark.rows import frame_of, inner_frame, outer_frame, schema_of, table_of
@@ -27,7 +26,7 @@ from streamproof.plan.labels import label
 from streamproof.plan.nodes import Plan
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _FAULTS: Final = (
     ("bad_input", "an event without a start or an end", f"an endless event ends at {FOREVER}"),
@@ -40,7 +39,8 @@ def run(spark: SparkSession, plan: Typed, inputs: Mapping[str, Iterable[Batch]],
     """The whole result in one batch, complete."""
     frames = {name: frame_of(spark, schema, _events(name, schema, inputs)) for name, schema in sources_of(plan)}
     with told(plan):
-        found = relation(spark, plan, frames, settings)
+        with meaning(spark):
+            found = build(Context(spark, settings, frames), plan)
         table = table_of(found.frame, plan.schema)
     return History.from_table(plan.schema, table).to_batch()
 
@@ -57,11 +57,12 @@ def batch(spark: SparkSession, plan: Plan, inputs: Mapping[str, object], setting
     missing = [name for name in declared if name not in inputs]
     if missing:
         raise InputError(f'no input is given for the source "{missing[0]}"', fix="give it a DataFrame")
-    ready = {name: _opened(spark, name, inputs[name], schema) for name, schema in declared.items()}
-    typed = prepare(plan, {name: schema for name, (schema, _) in ready.items()}, settings)
-    with told(typed):
-        found = relation(spark, typed, {name: frame for name, (_, frame) in ready.items()}, settings)
-        return outer_frame(found.frame, typed.schema)
+    with meaning(spark):
+        ready = {name: _opened(spark, name, inputs[name], schema) for name, schema in declared.items()}
+        typed = prepare(plan, {name: schema for name, (schema, _) in ready.items()}, settings)
+        with told(typed):
+            found = build(Context(spark, settings, {name: frame for name, (_, frame) in ready.items()}), typed)
+            return outer_frame(found.frame, typed.schema)
 
 
 def _opened(spark: SparkSession, name: str, given: Any, declared: Schema | None) -> tuple[Schema, DataFrame]:
@@ -73,29 +74,22 @@ def _opened(spark: SparkSession, name: str, given: Any, declared: Schema | None)
         return loaded.schema, frame_of(spark, loaded.schema, loaded.history().expand())
     try:
         schema = declared or schema_of(given)
-        with meaning(spark):
-            return schema, lawful(Relation(inner_frame(given, schema), schema)).frame
+        return schema, lawful(Relation(inner_frame(given, schema), schema)).frame
     except StreamproofError as error:
         raise error.located(f"input {name}") from None
 
 
 def lawful(source: Relation) -> Relation:
     """The same events; one without a lifetime, or with one outside of all time, is an error where it is read."""
-    good = f.expr(f"le >= {BEGINNING}L AND re <= {FOREVER}L AND re > le")
-    return source.timed(source.frame, f.col("le"), f.when(good, f.col("re")).otherwise(_unlawful(source)))
+    good = f"le >= {BEGINNING}L AND re <= {FOREVER}L AND re > le"
+    return source.timed(source.frame, "le", f"CASE WHEN {good} THEN re ELSE {_unlawful(source)} END")
 
 
-def _unlawful(source: Relation) -> Column:
+def _unlawful(source: Relation) -> str:
     """What is wrong with an event's lifetime: one error, whatever it is, because Spark compiles each."""
-    text = "CASE WHEN le IS NULL OR re IS NULL THEN '{}' WHEN re <= le THEN '{}' ELSE '{}' END"
-    names, whats, fixes = (f.expr(text.format(*texts)) for texts in zip(*_FAULTS, strict=True))
-    return failure(whats, at=event_text(source), fix=fixes, name=names)
-
-
-def relation(spark: SparkSession, plan: Typed, frames: Mapping[str, DataFrame], settings: Settings) -> Relation:
-    """The DataFrame of a plan, not yet run but for what the widths of bins are counted from."""
-    with meaning(spark):
-        return build(Context(spark, settings, frames), plan)
+    text = "CASE WHEN le IS NULL OR re IS NULL THEN {} WHEN re <= le THEN {} ELSE {} END"
+    names, whats, fixes = (text.format(*map(quoted_text, texts)) for texts in zip(*_FAULTS, strict=True))
+    return failure_of(source, whats, name=names, fix=fixes)
 
 
 def sources_of(plan: Typed) -> list[tuple[str, Schema]]:

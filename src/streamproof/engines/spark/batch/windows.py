@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
-from streamproof.engines.spark.batch.failing import event_text, failure, leaves_time
+from streamproof.engines.spark.batch.failing import failure_of, leaves_time, quoted_text
 from streamproof.engines.spark.batch.relation import Context, Relation, long
 from streamproof.engines.spark.batch.sweep import numbered
 from streamproof.events.time import BEGINNING, FOREVER
@@ -18,37 +18,48 @@ from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tu
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_SAMPLE: Final = 100_000  # rows
-_DENSE: Final = 4  # events per pane
 _MOST: Final = 2**40  # more starts than any table has: a longer count window is empty
 
 
-def members(context: Context, source: Relation, window: Window) -> DataFrame:
-    """The events of each window: wle, wre and the columns of the source."""
+def members(context: Context, source: Relation, window: Window, *, ends: bool = True) -> DataFrame:
+    """The events of each window: wle, wre and the columns of the source.
+
+    Without ``ends``, windows of the clock have no wre: it follows from wle, and `ended` adds it to fewer rows.
+    """
+    clock = as_hopping(window)
+    if clock is not None:
+        found = _hopping(context, source, clock, window_label(window))
+        return ended(found, clock) if ends else found
     match window:
-        case Tumbling(size, offset):
-            return hopping(context, source, Hopping(size, size, offset), window_label(window))
-        case Hopping():
-            return hopping(context, source, window, window_label(window))
-        case Snapshot():
-            return snapshot(context, source)
         case CountStart(n):
             return counted(context, source, n, "le")
         case CountEnd(n):
             return counted(context, source, n, "re")
+    assert isinstance(window, Snapshot)
+    return snapshot(context, source)
 
 
-def hopping(context: Context, source: Relation, window: Hopping, shown: str) -> DataFrame:
+def as_hopping(window: Window) -> Hopping | None:
+    """A window of the clock as a hopping one."""
+    if isinstance(window, Tumbling):
+        return Hopping(window.size, window.size, window.offset)
+    return window if isinstance(window, Hopping) else None
+
+
+def ended(frame: DataFrame, window: Hopping | None) -> DataFrame:
+    """Windows of the clock with their ends; others have them."""
+    return frame if window is None else frame.selectExpr("*", f"wle + {ticks(window.size)}L AS wre")
+
+
+def _hopping(context: Context, source: Relation, window: Hopping, shown: str) -> DataFrame:
     """Every window ``[offset + k·hop, … + size)`` that an event overlaps, by arithmetic."""
     size, hop = ticks(window.size), ticks(window.hop)
-    if size == hop and in_panes(context, source, window):
-        return panes(source, window, shown)
-    start, n = f.col("start"), f.col("n")
-    last_end = start + (n - 1) * long(hop) + long(size)
-    leaves = (n > 0) & f.when(start <= BEGINNING, True).otherwise(last_end >= FOREVER)
+    if in_panes(context, source, window):
+        return windows_of_panes(panes(source, window, shown), window)
+    last_end = f"start + (n - 1L) * {hop}L + {size}L"
+    leaves = f"n > 0L AND CASE WHEN start <= {BEGINNING}L THEN true ELSE {last_end} >= {FOREVER}L END"
     spread = _spread(context, source, window, shown, leaves)
-    wle = start + f.col("k") * long(hop)
-    return spread.select(wle.alias("wle"), (wle + long(size)).alias("wre"), *source.columns)
+    return spread.selectExpr(f"start + k * {hop}L AS wle", *source.columns)
 
 
 def in_panes(context: Context, source: Relation, window: Hopping) -> bool:
@@ -58,33 +69,23 @@ def in_panes(context: Context, source: Relation, window: Hopping) -> bool:
     return source.points and size % hop == 0 and few and context.settings.horizon is None
 
 
-def is_dense(source: Relation, window: Hopping) -> bool:
-    """Whether a pane has several events, else panes save nothing: as far as the first rows show, which are read now."""
-    if not source.cheap:
-        return True
-    pane = f"le - pmod(le, {ticks(window.hop)}L)"
-    first = source.frame.limit(_SAMPLE).selectExpr(f"xxhash64({', '.join([*source.groups, pane])}) AS pane")
-    found = first.selectExpr("count(*) AS rows", "count(DISTINCT pane) AS panes").first()
-    return found is not None and found["rows"] >= _DENSE * found["panes"]
-
-
 def panes(source: Relation, window: Hopping, shown: str) -> DataFrame:
-    """The one pane ``[wle, wre)`` of each point; the window that starts with it ends at wle + size."""
+    """The pane of each point: ``wle`` is where it begins."""
     size, hop, offset = (ticks(span) for span in (window.size, window.hop, window.offset))
     past = f"pmod(le, {hop}L)" if offset % hop == 0 else f"pmod(pmod(le, {hop}L) - {offset % hop - hop}L, {hop}L)"
     first = BEGINNING + size - hop + 1  # before this a window begins before all time; from the last on, one ends after
     first, last = first + (offset - first) % hop, FOREVER - size - 1
     last -= (last - offset) % hop
-    inside = f.expr(f"le >= {first}L AND le < {last + hop}L")
-    outside = f.when(f.col("le") <= BEGINNING, _unbounded(source, shown)).otherwise(leaves_time(source))
-    start = f.when(inside, f.expr(f"le - {past}")).otherwise(outside)
-    named = source.frame.select(start.alias("wle"), *source.columns)
-    return named.withColumn("wre", f.col("wle") + long(hop))
+    inside = f"WHEN le >= {first}L AND le < {last + hop}L THEN le - {past}"
+    outside = f"WHEN le <= {BEGINNING}L THEN {_unbounded(source, shown)} ELSE {leaves_time(source)}"
+    return source.frame.selectExpr(f"CASE {inside} {outside} END AS wle", *source.columns)
 
 
 def windows_of_panes(frame: DataFrame, window: Hopping) -> DataFrame:
     """Rows of panes, once for each window that the pane is in: ``wle`` is then the window's start."""
     size, hop = ticks(window.size), ticks(window.hop)
+    if size == hop:
+        return frame
     starts = f"explode(sequence(wle - {size - hop}L, wle, {hop}L)) AS wle"
     return frame.selectExpr(starts, *(name for name in frame.columns if name != "wle"))
 
@@ -93,41 +94,39 @@ def chop(context: Context, typed: Typed, node: nodes.Chop, source: Relation) -> 
     """Each lifetime cut at the beats ``offset + k·period``. Under a horizon, beats that end later are left out."""
     period = ticks(node.period)
     spread = _spread(context, source, Hopping(period, period, node.offset), label(node), None)
-    half = f.call_function("div", f.col("k"), long(2))  # in two steps: the first beat may begin before all time
-    beat = f.col("start") + half * long(period) + (f.col("k") - half) * long(period)
-    le, re = f.greatest(f.col("le"), beat), f.least(f.col("re"), beat + long(period))
-    return source.timed(spread, le, re)
+    half = "(k div 2L)"  # in two steps: the first beat may begin before all time
+    beat = f"start + {half} * {period}L + (k - {half}) * {period}L"
+    return source.timed(spread, f"greatest(le, {beat})", f"least(re, {beat} + {period}L)")
 
 
-def _spread(context: Context, source: Relation, window: Hopping, shown: str, leaves: Column | None) -> DataFrame:
+def _spread(context: Context, source: Relation, window: Hopping, shown: str, leaves: str | None) -> DataFrame:
     """Each event once for each of its windows: the start of the first one, and the number k of this one."""
     size, hop, offset = (ticks(span) for span in (window.size, window.hop, window.offset))
     horizon, limit = context.settings.horizon, context.settings.limits.windows_per_event
-    le, re, n = f.col("le"), f.col("re"), f.col("n")
-    past = f.pmod(f.pmod(le, long(hop)) - long((size + offset) % hop) + long(hop), long(hop))
-    start = (le - long(size)) + (long(hop) - past)
-    end = re if horizon is None else f.least(re, long(max(horizon - size + 1, BEGINNING * 2)))
-    counted = source.frame.withColumn("start", start).withColumn("n", _count(end, hop))
-    endless = le <= BEGINNING if horizon is not None else (le <= BEGINNING) | (re >= FOREVER)
-    checked = f.when(endless, _unbounded(source, shown)).when(n > limit, _too_many(source, limit, shown))
+    past = f"pmod(pmod(le, {hop}L) - {(size + offset) % hop}L + {hop}L, {hop}L)"
+    end = "re" if horizon is None else f"least(re, {max(horizon - size + 1, BEGINNING * 2)}L)"
+    begun = source.frame.selectExpr("*", f"(le - {size}L) + ({hop}L - {past}) AS start")
+    counted = begun.selectExpr("*", f"{_count(end, hop)} AS n")
+    endless = f"le <= {BEGINNING}L" if horizon is not None else f"le <= {BEGINNING}L OR re >= {FOREVER}L"
+    wrong = f"WHEN {endless} THEN {_unbounded(source, shown)} WHEN n > {limit}L THEN {_too_many(source, limit, shown)}"
     if leaves is not None:
-        checked = checked.when(leaves, leaves_time(source))
-    places = f.when(checked.otherwise(n) > 0, f.sequence(long(0), n - 1))
-    return counted.withColumn("k", f.explode(places))
+        wrong = f"{wrong} WHEN {leaves} THEN {leaves_time(source)}"
+    return counted.selectExpr(
+        "*", f"explode(CASE WHEN CASE {wrong} ELSE n END > 0L THEN sequence(0L, n - 1L) END) AS k"
+    )
 
 
-def _count(end: Column, hop: int) -> Column:
+def _count(end: str, hop: int) -> str:
     """How many windows from ``start`` on begin before the end; no step of it overflows.
 
     A start before all time is an error for windows, but not for the beats of chop: it counts as one, and the rest from
     the next start on.
     """
-    start, following = f.col("start"), f.col("start") + long(hop)
-    from_start = f.call_function("div", end - start - 1, long(hop)) + 1
-    from_next = f.call_function("div", end - following - 1, long(hop)) + 2
-    none = (f.col("le") <= BEGINNING) | (end <= start)
+    following = f"start + {hop}L"
     return (
-        f.when(none, long(0)).when(start > BEGINNING, from_start).when(end <= following, long(1)).otherwise(from_next)
+        f"CASE WHEN le <= {BEGINNING}L OR {end} <= start THEN 0L "
+        f"WHEN start > {BEGINNING}L THEN ({end} - start - 1L) div {hop}L + 1L "
+        f"WHEN {end} <= {following} THEN 1L ELSE ({end} - ({following}) - 1L) div {hop}L + 2L END"
     )
 
 
@@ -137,20 +136,17 @@ def ticks(span: object) -> int:
     return span
 
 
-def _unbounded(source: Relation, shown: str) -> Column:
-    what = f.lit(f"{shown} has infinitely many windows over a lifetime without an end or a beginning")
+def _unbounded(source: Relation, shown: str) -> str:
+    what = f"{shown} has infinitely many windows over a lifetime without an end or a beginning"
     fix = "give a horizon (--horizon T): windows that end later are left out; it only bounds ends"
-    return failure(what, at=event_text(source), fix=fix, name="unbounded_windows")
+    return failure_of(source, quoted_text(what), name="'unbounded_windows'", fix=quoted_text(fix))
 
 
-def _too_many(source: Relation, limit: int, shown: str) -> Column:
-    what = f.concat(
-        f.lit("one event falls into "), f.col("n").cast("string"),
-        f.lit(f" windows; the limit windows_per_event is {limit}"),
-    )  # fmt: skip
-    fix = "use a longer hop or period, shorten the lifetimes, or raise the limit"
-    at = f.concat(event_text(source), f.lit(f" in {shown}"))
-    return failure(what, at=at, fix=fix, name="limit_exceeded")
+def _too_many(source: Relation, limit: int, shown: str) -> str:
+    rule = f"' windows; the limit windows_per_event is {limit}'"
+    what = f"concat('one event falls into ', cast(n AS string), {rule})"
+    fix = "'use a longer hop or period, shorten the lifetimes, or raise the limit'"
+    return failure_of(source, what, name="'limit_exceeded'", fix=fix, note=quoted_text(f" in {shown}"))
 
 
 def snapshot(context: Context, source: Relation) -> DataFrame:
@@ -179,8 +175,8 @@ def counted(context: Context, source: Relation, n: int, time: str) -> DataFrame:
     first = f.greatest(f.col("place") - (n - 1), long(1))
     spread = placed.withColumn("k", f.explode(f.sequence(first, f.col("place"))))
     found = _in_windows(spread, windows, source)
-    end = f.when(f.col("wre") >= FOREVER, leaves_time(source)).otherwise(f.col("wre"))
-    return found.withColumn("wre", end)
+    end = f"CASE WHEN wre >= {FOREVER}L THEN {leaves_time(source)} ELSE wre END"
+    return found.withColumn("wre", f.expr(end))
 
 
 def _as_window(keys: list[str]) -> list[Column]:

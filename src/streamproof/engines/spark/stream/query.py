@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 
 from streamproof.engines.base import Settings, prepare
 from streamproof.engines.spark.metrics import Metrics, observed
+from streamproof.engines.spark.rows import quoted
 from streamproof.engines.spark.session import meaning
 from streamproof.engines.spark.sinks import Output, Sink
-from streamproof.engines.spark.sources import Layout, SparkSource, layouts_of, quoted, spark_type
+from streamproof.engines.spark.sources import Layout, SparkSource, layouts_of, spark_type
 from streamproof.engines.spark.stream import checkpoint as checkpoints
 from streamproof.engines.spark.stream.arrivals import advanced_sources
 from streamproof.engines.spark.stream.chain import Chain, Stages, chaining_pays
