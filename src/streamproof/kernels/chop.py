@@ -82,15 +82,22 @@ class ChopKernel(Stateless):
         until = until if horizon is None else min(until, horizon)
         last = np.minimum(self._beat(rows.re - 1), self._beats_ended(until) - 1)
         counts = np.maximum(last - first + 1, 0)
-        limit = self._context.limits.windows_per_event
-        if len(counts) and int(counts.max()) > limit:
-            worst = int(counts.argmax())
-            raise too_many_windows(int(counts[worst]), limit, at=lifetime(rows, worst))
+        self._refuse_many(rows, last - self._beat(rows.le) + 1 if horizon is not None else counts)
         source = np.repeat(np.arange(len(rows)), counts)
         nth = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
         start = self._offset + (first[source] + nth) * self._period
         cut = rows.take(source)
         return replace(cut, le=np.maximum(cut.le, start), re=np.minimum(cut.re, start + self._period))
+
+    def _refuse_many(self, rows: Delta, counts: Ints) -> None:
+        """Under a horizon, all pieces count; without one, those of an endless row that are due at once.
+
+        What goes was counted when it came.
+        """
+        limit, counts = self._context.limits.windows_per_event, np.where(rows.w > 0, counts, 0)
+        if len(counts) and int(counts.max()) > limit:
+            worst = int(counts.argmax())
+            raise too_many_windows(int(counts[worst]), limit, at=lifetime(rows, worst))
 
     def _beat(self, times: Ints) -> Ints:
         """The number of the beat that each instant lies in."""

@@ -13,9 +13,14 @@ from streamproof.errors import RunError
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most of each that a run may produce."""
+    """The most of each that a run may produce.
 
-    windows_per_event: int = 1_000_000  # one event in a hopping window, or one lifetime under chop
+    ``windows_per_event``: tumbling or hopping windows that one event falls into, or pieces that chop makes of it. All
+    of them count, as far as a horizon goes. In a stream they count when they are due, for the event as it then stands.
+    Of an event that has no end, and no horizon ends it, those count that are due at once: its age alone is no fault.
+    """
+
+    windows_per_event: int = 1_000_000
 
 
 def too_many_windows(count: int, limit: int, *, at: str) -> RunError:

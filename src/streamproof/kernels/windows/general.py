@@ -81,9 +81,7 @@ class General(Moving):
         """New results for the windows that changed or became due; what that changes in the output."""
         spans = Spans.of(events, self.lively.watch)
         if isinstance(self.frames, Grid):
-            if spans.moved.any():  # they do not tell in how many windows an event is
-                new = events.take(events.w > 0)
-                self.frames.refuse_many(new.le, new.re, step)
+            self.frames.refuse_new(events, step)
             if step.frontier >= FOREVER:
                 self.frames.refuse_endless(self.store.events())
         windows, gone = self.touched(spans, step)
@@ -99,7 +97,8 @@ class General(Moving):
 
     def touched(self, spans: Spans, step: Step) -> tuple[Windows, Bools]:
         """The windows to compute anew, and the outputs that they replace."""
-        near = self.frames.near(spans, step.due)
+        # on a grid, what has only become due has no result yet: it is found by its members
+        near = self.frames.near(spans, step.due_before if isinstance(self.frames, Grid) else step.due)
         # a closed window that has no output is final, or never had members
         known = ~self.lively.is_closed(near.re, step.frontier_before) | (self.outputs.find(near) >= 0)
         near = near.take(known)

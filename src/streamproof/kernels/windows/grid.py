@@ -24,7 +24,7 @@ from streamproof.plan.limits import too_many_windows
 from streamproof.plan.windows import Hopping, Tumbling
 
 NONE_MOVED = np.zeros(0, np.bool_)
-EARLIEST = -(2**63)
+EARLIEST, MANY = -(2**63), 2**63 - 1
 LONGEST = 2**60  # longer windows would leave the range of int64
 
 
@@ -70,27 +70,45 @@ class Grid:
 
     def near(self, spans: Spans, due: int) -> Windows:
         # an end that moved to or from inside a window does not change its members
-        first, last, most = _ranges(spans.lo, spans.hi, spans.moved, *self._numbers, EARLIEST, self.last_due(due))
-        return self._listed(spans.group, first, last, spans.lo, spans.hi, int(most))
+        first, last = _ranges(spans.lo, spans.hi, spans.moved, *self._numbers, EARLIEST, self.last_due(due))
+        if due >= FOREVER:  # somebody looks at what is to come, which nothing else bounds
+            self._refuse(last - first + 1, spans.lo, spans.hi)
+        return self._listed(spans.group, first, last, spans.lo, spans.hi)
 
     def newly_due(self, step: Step, store: Store) -> Windows:
         first_due, last_due = self.last_due(step.due_before) + 1, self.last_due(step.due)
         begin, end = self.offset + first_due * self.hop, self.offset + last_due * self.hop + self.size
         key, le, re = store.meeting(begin, end) if first_due <= last_due else store.meeting(FOREVER, BEGINNING)
         self.refuse_many(le, re, step)
-        first, last, most = _ranges(le, re, NONE_MOVED, *self._numbers, first_due, last_due)
-        return self._listed(key, first, last, le, re, int(most))
+        first, last = _ranges(le, re, NONE_MOVED, *self._numbers, first_due, last_due)
+        return self._listed(key, first, last, le, re)
+
+    def may_be_many(self, longest: int) -> bool:
+        """Whether an event that lasts so long may fall into more windows than the limit."""
+        return (longest - 1 + self.size) // self.hop + 1 > self._context.limits.windows_per_event
+
+    def refuse_new(self, events: Events, step: Step) -> None:
+        """Of events that come now, every due window counts. Those that go were counted when they came."""
+        if self.may_be_many(_longest(events.le, events.re)):
+            new = events.take(events.w > 0)
+            self._refuse(self._due_windows(new.le, new.re, step), new.le, new.re)
 
     def refuse_many(self, le: Ints, re: Ints, step: Step) -> None:
-        """Of an event that ends, all due windows count; of one that never does, those that become due at once."""
-        limit = self._context.limits.windows_per_event
-        if (_longest(le, re) + self.size) // self.hop + 1 <= limit:
+        """Of an event that is held, all due windows count; but of one that nothing ends, those that are due only now.
+
+        It would fail at the end of time, and until then it may be ended any day: its age alone is no fault.
+        """
+        if not self.may_be_many(_longest(le, re)):
             return
-        endless = re >= FOREVER
-        after = np.where(endless, self.last_due(step.due_before) + 1, np.iinfo(np.int64).min)
-        first = np.maximum(self.first(le), after)
-        count = np.minimum(self.last(re), self.last_due(step.due)) - first + 1
+        count = self._due_windows(le, re, step)
+        if self._context.horizon is None:
+            fresh = min(self.last_due(step.due) - self.last_due(step.due_before), MANY)
+            count = np.where(re >= FOREVER, np.minimum(count, fresh), count)
         self._refuse(count, le, re)
+
+    def _due_windows(self, le: Ints, re: Ints, step: Step) -> Ints:
+        """How many due windows each event falls into."""
+        return np.minimum(self.last(re), self.last_due(step.due)) - self.first(le) + 1
 
     def _refuse(self, count: Ints, le: Ints, re: Ints) -> None:
         most, limit = int(count.max()) if len(count) else 0, self._context.limits.windows_per_event
@@ -98,9 +116,7 @@ class Grid:
             at = int(count.argmax())
             raise too_many_windows(most, limit, at=f"[{show_tick(int(le[at]))}, {show_tick(int(re[at]))})")
 
-    def _listed(self, group: Ints, first: Ints, last: Ints, le: Ints, re: Ints, most: int) -> Windows:
-        if most > self._context.limits.windows_per_event:
-            self._refuse(last - first + 1, le, re)
+    def _listed(self, group: Ints, first: Ints, last: Ints, le: Ints, re: Ints) -> Windows:
         source, k = _runs_of(group, first, last)
         start = self.start(k)
         outside = (start <= BEGINNING) | (start + self.size >= FOREVER)
@@ -173,12 +189,11 @@ def unbounded(le: int, re: int) -> RunError:
 
 @njit(cache=True)
 def _ranges(le, re, moved, offset, size, hop, first_due, last_due):  # type: ignore[no-untyped-def]
-    """The first and the last window of each event, as far as they are due; and how many one has at most.
+    """The first and the last window of each event, as far as they are due.
 
     One that moved counts only windows that start in it.
     """
     first, last = np.empty(len(le), np.int64), np.empty(len(le), np.int64)
-    most = np.int64(0)
     for n in range(len(le)):
         if len(moved) and moved[n]:
             first[n] = -((offset - le[n]) // hop)
@@ -186,8 +201,7 @@ def _ranges(le, re, moved, offset, size, hop, first_due, last_due):  # type: ign
             first[n] = (le[n] - offset - size) // hop + 1
         first[n] = max(first[n], first_due)
         last[n] = min((re[n] - offset - 1) // hop, last_due)
-        most = max(most, last[n] - first[n] + 1)
-    return first, last, most
+    return first, last
 
 
 @loop

@@ -113,11 +113,10 @@ class Panes(Moving):
 
     def _has_long(self, delta: Delta) -> bool:
         """Whether one of the events may have no start, too many windows, or one that leaves the range of time."""
-        longest = self.context.limits.windows_per_event * self.grid.hop
         around = self.grid.size + self.grid.hop
         extent = delta.extent
         late, early = extent.greatest_re >= FOREVER - around, extent.least_le <= BEGINNING + around
-        return late or early or extent.longest > longest
+        return late or early or self.grid.may_be_many(extent.longest)
 
     def _check_limits(self, step: Step) -> None:
         if not len(self.long):
@@ -237,7 +236,7 @@ class Panes(Moving):
             return
         if self.starts.wants_sweeping() or self.moves.wants_sweeping():
             self._sweep()
-        self.long.drop(frontier)
+        self.long.drop(frontier - self.grid.size)  # until then a window of an event that has ended may become due
 
     def _sweep(self) -> None:
         window = self._first_open(self.frontier)
