@@ -60,6 +60,7 @@ STREAMS = {
     "Q7": POINTS.group_by("k").tumbling(1000).uda("weighted", "v", as_="a"),
     "Q8": S.group_by("k").snapshot().aggregate(m=sp.max("v")),
 }
+READ = 100_000  # rows of a file at a time
 OF_POINTS = ("Q2", "Q3", "Q6", "Q7")
 FILES = {"Q4": {"S": "plain", "R": "other"}, "Q8": {"S": "retracted"}}  # the others read the plain rows as S
 
@@ -67,20 +68,21 @@ FILES = {"Q4": {"S": "plain", "R": "other"}, "Q8": {"S": "retracted"}}  # the ot
 def batches(task: Task, kind: str) -> Iterator[Batch]:
     """The file in batches of signed rows, each with a CTI that trails behind. Of points the ends are not read.
 
+    However small the batches, the file is read in the same pieces: small batches come from queues, not from Parquet.
     What the reader would buffer ahead, it keeps until the end of the file: the longer the file, the more memory.
     """
     latest = -FOREVER
     file = pq.ParquetFile(task.path(kind), pre_buffer=False)
     columns = [name for name in file.schema_arrow.names if name != "re" or task.query not in OF_POINTS]
-    ones = pa.array(np.ones(task.batch, np.int64))
-    for part in file.iter_batches(batch_size=task.batch, columns=columns, use_threads=False):
+    for part in file.iter_batches(batch_size=max(task.batch, READ), columns=columns, use_threads=False):
         read = dict(zip(columns, part.columns, strict=True))
         le = read["le"].to_numpy()
-        latest = max(latest, int(le.max()))
         re = read["re"] if "re" in read else pa.array(le + 1)
-        weight = read["w"] if "w" in read else ones.slice(0, len(le))
-        arrays = [read["le"], re, weight, read["k"], read["v"]]
-        yield Batch(SCHEMA, pa.Table.from_arrays(arrays, schema=SCHEMA.arrow_rows), latest - task.delay)
+        weight = read["w"] if "w" in read else pa.array(np.ones(len(le), np.int64))
+        rows = pa.Table.from_arrays([read["le"], re, weight, read["k"], read["v"]], schema=SCHEMA.arrow_rows)
+        for first in range(0, len(le), task.batch):
+            latest = max(latest, int(le[first : first + task.batch].max()))
+            yield Batch(SCHEMA, rows.slice(first, task.batch), latest - task.delay)
 
 
 def run(task: Task) -> Answer:

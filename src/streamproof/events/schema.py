@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, get_args
 
 import pyarrow as pa
@@ -134,6 +133,7 @@ class Schema:
 
     columns: tuple[tuple[str, Type], ...] = ()
     unit: Unit | None = None
+    _rows: pa.Schema | None = field(default=None, init=False, repr=False, compare=False)  # every batch asks for it
 
     def __post_init__(self) -> None:
         if self.unit is not None and self.unit not in UNITS:
@@ -173,13 +173,11 @@ class Schema:
     @property
     def arrow_rows(self) -> pa.Schema:
         """The Arrow schema of signed rows: le, re, w, then the payload."""
-        return _arrow_rows(self.columns)
-
-
-@lru_cache(maxsize=256)  # every batch asks for it
-def _arrow_rows(columns: tuple[tuple[str, Type], ...]) -> pa.Schema:
-    times = [(name, pa.int64()) for name in RESERVED]
-    return pa.schema([*times, *((name, kind.arrow) for name, kind in columns)])
+        if self._rows is None:
+            times = [(name, pa.int64()) for name in RESERVED]
+            rows = pa.schema([*times, *((name, kind.arrow) for name, kind in self.columns)])
+            object.__setattr__(self, "_rows", rows)
+        return self._rows
 
 
 def check_names(names: Iterable[str], error: type[StreamproofError] = PlanError) -> None:

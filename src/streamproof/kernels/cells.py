@@ -152,7 +152,13 @@ class Layout:
 
     def decode(self, cells: Cells, strings: Strings) -> list[pa.Array]:
         """The columns of cells: the inverse of `encode`."""
-        return [self.column(cells, n, strings) for n in range(len(self.columns))]
+        if len(cells) and cells[:, -1].any():
+            return [self.column(cells, n, strings) for n in range(len(self.columns))]
+        found = []
+        for kind, cell in self.columns:
+            halves = np.ascontiguousarray(cells[:, cell + 1]) if kind.kind == "decimal" else None
+            found.append(_decode(kind, np.ascontiguousarray(cells[:, cell]), halves, None, strings))
+        return found
 
     def column(self, cells: Cells, number: int, strings: Strings) -> pa.Array:
         """One column of cells."""

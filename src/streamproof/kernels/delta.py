@@ -63,7 +63,11 @@ class Delta:
     @staticmethod
     def from_batch(batch: Batch) -> Delta:
         """The rows of a batch, in group 0."""
-        le, re, w, *columns = (one_chunk(column) for column in batch.rows.itercolumns())
+        whole = batch.rows.to_batches()
+        if len(whole) == 1:
+            le, re, w, *columns = (whole[0].column(n) for n in range(whole[0].num_columns))
+        else:
+            le, re, w, *columns = (column.combine_chunks() for column in batch.rows.itercolumns())
         starts, ends, weights = (column.to_numpy(zero_copy_only=False) for column in (le, re, w))
         return Delta(np.zeros(len(le), np.int64), starts, ends, weights, tuple(columns), batch.frontier)
 

@@ -50,7 +50,7 @@ def probe(rows, by_16, by_256, by_4096, key, low, start, end, before):  # type: 
 @loop
 def _write_pairs(rows, tops, key, low, start, end, before, queries, found):  # type: ignore[no-untyped-def]
     """Write as many pairs as there is room for; gives how many there are."""
-    by_16, by_256, by_4096 = tops
+    by_16 = tops[0]
     room = len(found)
     size = segment = past = 0
     for q in range(len(key)):
@@ -63,14 +63,11 @@ def _write_pairs(rows, tops, key, low, start, end, before, queries, found):  # t
         after = max(start[q], before - 1)
         while past < len(rows) and rows[past, KEY] == key[q] and rows[past, RE] <= after:
             # later queries of this key start later: they need not look at these rows again
-            past += 16 if past & 15 == 0 and by_16[past >> 4] <= after else 1
+            past += _stretch(past, tops, after)
         at = past if low[q] == LEAST else seek(rows, past, key[q], low[q])
         while at < len(rows) and rows[at, KEY] == key[q] and rows[at, LE] < end[q]:
             if at & 15 == 0 and by_16[at >> 4] <= after:
-                if at & 255 == 0 and by_256[at >> 8] <= after:
-                    at += 4096 if at & 4095 == 0 and by_4096[at >> 12] <= after else 256
-                else:
-                    at += 16
+                at += _stretch(at, tops, after)
                 continue
             if rows[at, RE] > after and rows[at, W] != 0:
                 if size < room:
@@ -81,6 +78,17 @@ def _write_pairs(rows, tops, key, low, start, end, before, queries, found):  # t
     return size
 
 
+@njit(cache=True, inline="always")
+def _stretch(at, tops, after):  # type: ignore[no-untyped-def]
+    """How many rows from this one on a search may step over: all of them ended by an instant, as this one did."""
+    by_16, by_256, by_4096 = tops
+    if at & 15 or by_16[at >> 4] > after:
+        return 1
+    if at & 255 or by_256[at >> 8] > after:
+        return 16
+    return 256 if at & 4095 or by_4096[at >> 12] > after else 4096
+
+
 @njit(cache=True)
 def meeting(rows, by_16, by_256, by_4096, start, end, before):  # type: ignore[no-untyped-def]
     """The positions of the rows of all keys with ``le < end``, ``re > start`` and ``re >= before``."""
@@ -89,10 +97,7 @@ def meeting(rows, by_16, by_256, by_4096, start, end, before):  # type: ignore[n
     size = at = 0
     while at < len(rows):
         if at & 15 == 0 and by_16[at >> 4] <= after:
-            if at & 255 == 0 and by_256[at >> 8] <= after:
-                at += 4096 if at & 4095 == 0 and by_4096[at >> 12] <= after else 256
-            else:
-                at += 16
+            at += _stretch(at, (by_16, by_256, by_4096), after)
             continue
         if rows[at, RE] > after and rows[at, LE] < end and rows[at, W] != 0:
             found[size] = at

@@ -51,23 +51,28 @@ def merged(first: Cells, second: Cells, *, before: int) -> Cells:
     """Two runs as one, without the events that ended before an instant."""
     if not len(first) or not len(second):
         return lasting(second if not len(first) else first, before=before)
-    if compare_all(first, len(first) - 1, second, 0) < 0:  # one follows the other, as in a stream of one key
-        return np.concatenate([lasting(part, before=before, copy=False) for part in (first, second)])
     rows = np.empty((len(first) + len(second), first.shape[1]), np.int64)
-    kept = rows[: (size := _merge(first, second, before, rows))]
+    if compare_all(first, len(first) - 1, second, 0) < 0:  # one follows the other, as in a stream of one key
+        size = _copy_lasting(second, before, rows, _copy_lasting(first, before, rows, 0))
+    else:
+        size = _merge(first, second, before, rows)
+    kept = rows[:size]
     return kept if 2 * size > len(rows) else kept.copy()  # a small rest must not hold on to a large matrix
 
 
 def lasting(rows: Cells, *, before: int, copy: bool = True) -> Cells:
     """A run without the events that ended before an instant; a copy, unless that is not needed."""
-    return where(rows, (rows[:, RE] >= before) & (rows[:, W] != 0), copy=copy)
-
-
-def where(rows: Cells, mask: npt.NDArray[np.bool_], *, copy: bool = False) -> Cells:
-    """The rows that a mask keeps; the rows themselves if it keeps all."""
-    if mask.all():
+    size = how_many_last(rows, before)
+    if size == len(rows):
         return rows.copy() if copy else rows
-    return pick(rows, np.flatnonzero(mask))
+    kept = np.empty((size, rows.shape[1]), np.int64)
+    _copy_lasting(rows, before, kept, 0)
+    return kept
+
+
+def where(rows: Cells, mask: npt.NDArray[np.bool_]) -> Cells:
+    """The rows that a mask keeps; the rows themselves if it keeps all."""
+    return rows if mask.all() else pick(rows, np.flatnonzero(mask))
 
 
 class Run(NamedTuple):
@@ -77,15 +82,16 @@ class Run(NamedTuple):
     by_16: Ints
     by_256: Ints
     by_4096: Ints
+    latest: int  # the latest end of all
 
     @staticmethod
     def of(rows: Cells) -> Run:
         return Run(rows, *_latest_ends(rows))
 
     @property
-    def latest(self) -> int:
-        """The latest end of all."""
-        return int(self.by_4096.max()) if len(self.rows) else LEAST
+    def searched(self) -> tuple[Cells, Ints, Ints, Ints]:
+        """What a search looks at."""
+        return self[:4]
 
 
 def gather(rows: Cells, at: Ints, column: int) -> Ints:
@@ -247,6 +253,35 @@ def _merge(a, b, before, out):  # type: ignore[no-untyped-def]
 
 
 @loop
+def how_many_last(rows, before):  # type: ignore[no-untyped-def]
+    """How many events of a run did not end before an instant."""
+    size = 0
+    for n in range(len(rows)):
+        size += rows[n, RE] >= before and rows[n, W] != 0
+    return size
+
+
+@loop
+def _copy_lasting(rows, before, out, size):  # type: ignore[no-untyped-def]
+    """Write the events that did not end before an instant after ``size`` others; how many rows there are then."""
+    for n in range(len(rows)):
+        if rows[n, RE] >= before and rows[n, W] != 0:
+            for c in range(rows.shape[1]):
+                out[size, c] = rows[n, c]
+            size += 1
+    return size
+
+
+@loop
+def extremes(rows):  # type: ignore[no-untyped-def]
+    """The least end and the least weight of some rows."""
+    end, weight = rows[0, RE], rows[0, W]
+    for n in range(len(rows)):
+        end, weight = min(end, rows[n, RE]), min(weight, rows[n, W])
+    return end, weight
+
+
+@loop
 def cancel(rows, delta):  # type: ignore[no-untyped-def]
     """Take negative rows of a delta off equal rows of a run, in place on both sides."""
     for n in range(len(delta)):
@@ -275,9 +310,11 @@ def _latest_ends(rows):  # type: ignore[no-untyped-def]
         by_16[n >> 4] = max(by_16[n >> 4], rows[n, RE])
     for n in range(len(by_16)):
         by_256[n >> 4] = max(by_256[n >> 4], by_16[n])
+    latest = LEAST
     for n in range(len(by_256)):
         by_4096[n >> 4] = max(by_4096[n >> 4], by_256[n])
-    return by_16, by_256, by_4096
+        latest = max(latest, by_256[n])
+    return by_16, by_256, by_4096, latest
 
 
 @njit(cache=True)

@@ -32,7 +32,9 @@ from streamproof.kernels.runs import (
     Run,
     W,
     cancel,
+    extremes,
     gather,
+    how_many_last,
     ints,
     lasting,
     merged,
@@ -115,13 +117,16 @@ class Store:
 
     def put(self, rows: Cells) -> None:
         """Add the rows of a run, as `ordered` makes them. They belong to the store from now on."""
-        if len(rows) and rows[:, RE].min() < self._before:
+        if not len(rows):
+            return
+        end, weight = extremes(rows)
+        if end < self._before:
             rows = rows[rows[:, RE] >= self._before]
         if not len(rows):
             return
         self._new += len(rows)
         self._is_tidy = False
-        if self._runs and rows[:, W].min() < 0:
+        if self._runs and weight < 0:
             for run in self._runs:
                 cancel(run.rows, rows)
             rows = rows[rows[:, W] != 0]
@@ -138,11 +143,11 @@ class Store:
     def _merge(self, at: int) -> None:
         """Make one run of two. If most of the first is gone, what is left of it comes after the second instead."""
         first, second = self._runs[at : at + 2]
-        left = lasting(first.rows, before=self._before, copy=False)
-        if len(left) < len(first.rows) and 2 * len(left) <= len(second.rows):
-            kept = [second, Run.of(left)]
+        left = how_many_last(first.rows, self._before)
+        if left < len(first.rows) and 2 * left <= len(second.rows):
+            kept = [second, Run.of(lasting(first.rows, before=self._before))]
         else:
-            kept = [Run.of(merged(left, second.rows, before=self._before))]
+            kept = [Run.of(merged(first.rows, second.rows, before=self._before))]
         self._runs[at : at + 2] = [run for run in kept if len(run.rows)]
         self._runs.sort(key=lambda run: -len(run.rows))
 
@@ -160,18 +165,26 @@ class Store:
 
         Fast where the queries come in the order of their keys.
         """
+        if not len(key):
+            return Found(ints(), ((self._none(), ints()),))
         least = np.full(len(key), LEAST, np.int64) if low is None else low
+        earliest = start.min()
         queries, parts = [], []
         for run in self._runs:
-            query, at = probing.probe(*run, key, least, start, end, self._before)
-            queries.append(query)
-            parts.append((run.rows, at))
+            if run.latest > earliest:
+                query, at = probing.probe(*run.searched, key, least, start, end, self._before)
+                queries.append(query)
+                parts.append((run.rows, at))
         query = queries[0] if len(queries) == 1 else np.concatenate([ints(), *queries])
         return Found(query, tuple(parts) or ((self._none(), ints()),))
 
     def meeting(self, start: int, end: int) -> tuple[Ints, Ints, Ints]:
         """Key, le and re of the events of all keys with ``le < end`` and ``re > start``, run by run."""
-        found = [(run.rows, probing.meeting(*run, start, end, self._before)) for run in self._runs]
+        met = [run for run in self._runs if run.latest > start]
+        found = [(run.rows, probing.meeting(*run.searched, start, end, self._before)) for run in met]
+        if len(found) == 1:
+            rows, at = found[0]
+            return gather(rows, at, KEY), gather(rows, at, LE), gather(rows, at, RE)
         key, le, re = (
             np.concatenate([ints(), *(gather(rows, at, column) for rows, at in found)]) for column in (KEY, LE, RE)
         )
@@ -220,7 +233,10 @@ class Store:
             return
         rows = self._none()
         for run in reversed(self._runs):
-            rows = merged(run.rows, rows, before=self._before)
+            if len(rows):
+                rows = merged(run.rows, rows, before=self._before)
+            else:
+                rows = lasting(run.rows, before=self._before, copy=False)
         self.replace(rows)
 
     def replace(self, rows: Cells) -> None:
@@ -248,7 +264,7 @@ class Store:
 
     @property
     def nbytes(self) -> int:
-        return sum(column.nbytes for run in self._runs for column in run)
+        return sum(column.nbytes for run in self._runs for column in run.searched)
 
 
 def columns_of(rows: Cells) -> Events:

@@ -99,6 +99,8 @@ class General(Moving):
         """The windows to compute anew, and the outputs that they replace."""
         # on a grid, what has only become due has no result yet: it is found by its members
         near = self.frames.near(spans, step.due_before if isinstance(self.frames, Grid) else step.due)
+        if not len(near.le) and isinstance(self.frames, Grid):
+            return self.frames.newly_due(step, self.store), np.zeros(len(self.outputs), np.bool_)
         # a closed window that has no output is final, or never had members
         known = ~self.lively.is_closed(near.re, step.frontier_before) | (self.outputs.find(near) >= 0)
         near = near.take(known)
@@ -120,7 +122,7 @@ class General(Moving):
 
     def _members(self, windows: Windows, window: Ints, found: Found) -> Members:
         rows, slot = found.rows, _slots(found)
-        if len(found.parts) > 1:
+        if len(found.parts) > 1 and len(windows.le) > 1:
             order = np.argsort(window, kind="stable")
             window, rows, slot = window[order], rows[order], slot[order]
         # where lifetimes are among the cells, the store holds points instead
@@ -273,6 +275,8 @@ def frames_of(typed: Typed, lively: Liveliness, context: Context) -> Frames:
 
 def _slots(found: Found) -> Ints:
     """A number for each event found."""
+    if len(found.parts) == 1:
+        return found.parts[0][1]
     offset, slots = 0, []
     for rows, at in found.parts:
         slots.append(at + offset)

@@ -19,7 +19,7 @@ from streamproof.kernels.windows.changes import Events, Spans
 from streamproof.kernels.windows.frames import least_held
 from streamproof.kernels.windows.liveliness import Liveliness, Step
 from streamproof.kernels.windows.outputs import Outputs
-from streamproof.kernels.windows.segments import Bools, Windows, once, unique_windows
+from streamproof.kernels.windows.segments import NO_WINDOWS, Bools, Windows, once, unique_windows
 from streamproof.plan.limits import too_many_windows
 from streamproof.plan.windows import Hopping, Tumbling
 
@@ -70,7 +70,9 @@ class Grid:
 
     def near(self, spans: Spans, due: int) -> Windows:
         # an end that moved to or from inside a window does not change its members
-        first, last = _ranges(spans.lo, spans.hi, spans.moved, *self._numbers, EARLIEST, self.last_due(due))
+        first, last, total = _ranges(spans.lo, spans.hi, spans.moved, *self._numbers, EARLIEST, self.last_due(due))
+        if not total:
+            return NO_WINDOWS
         if due >= FOREVER:  # somebody looks at what is to come, which nothing else bounds
             self._refuse(last - first + 1, spans.lo, spans.hi)
         return self._listed(spans.group, first, last, spans.lo, spans.hi)
@@ -78,9 +80,11 @@ class Grid:
     def newly_due(self, step: Step, store: Store) -> Windows:
         first_due, last_due = self.last_due(step.due_before) + 1, self.last_due(step.due)
         begin, end = self.offset + first_due * self.hop, self.offset + last_due * self.hop + self.size
-        key, le, re = store.meeting(begin, end) if first_due <= last_due else store.meeting(FOREVER, BEGINNING)
+        if first_due > last_due:
+            return NO_WINDOWS
+        key, le, re = store.meeting(begin, end)
         self.refuse_many(le, re, step)
-        first, last = _ranges(le, re, NONE_MOVED, *self._numbers, first_due, last_due)
+        first, last, _ = _ranges(le, re, NONE_MOVED, *self._numbers, first_due, last_due)
         return self._listed(key, first, last, le, re)
 
     def may_be_many(self, longest: int) -> bool:
@@ -189,11 +193,12 @@ def unbounded(le: int, re: int) -> RunError:
 
 @njit(cache=True)
 def _ranges(le, re, moved, offset, size, hop, first_due, last_due):  # type: ignore[no-untyped-def]
-    """The first and the last window of each event, as far as they are due.
+    """The first and the last window of each event, as far as they are due, and how many events have one.
 
     One that moved counts only windows that start in it.
     """
     first, last = np.empty(len(le), np.int64), np.empty(len(le), np.int64)
+    total = np.int64(0)
     for n in range(len(le)):
         if len(moved) and moved[n]:
             first[n] = -((offset - le[n]) // hop)
@@ -201,7 +206,8 @@ def _ranges(le, re, moved, offset, size, hop, first_due, last_due):  # type: ign
             first[n] = (le[n] - offset - size) // hop + 1
         first[n] = max(first[n], first_due)
         last[n] = min((re[n] - offset - 1) // hop, last_due)
-    return first, last
+        total += last[n] >= first[n]
+    return first, last, total
 
 
 @loop

@@ -32,6 +32,9 @@ class Windows(NamedTuple):
         return Windows(self.group[at], self.le[at], self.re[at])
 
 
+NO_WINDOWS = Windows(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+
+
 class Rows(NamedTuple):
     """Result rows: of which window, with which lifetime, how often, and their payload's cells."""
 
@@ -90,6 +93,8 @@ class Members:
 
 def unique_windows(group: Ints, le: Ints, re: Ints) -> Windows:
     """Windows sorted by group and start, each once."""
+    if len(group) < 2:
+        return Windows(group, le, re)
     order = order_by(group, le)
     group, le, re = group[order], le[order], re[order]
     fresh = np.ones(len(group), np.bool_)

@@ -30,24 +30,19 @@ class Ranking:
         keys = [key for column, descending in self._by for key in self._keys(members, column, descending)]
         if not len(members.w):
             return members.window, self._rows(members.cells, members.window)
-        near = self._candidates(members, keys)
-        at, rank = self._ranked_of(members.window[near], members.w[near], [key[near] for key in keys])
-        at = near[at]
-        return at, self._rows(members.cells[at], rank)
+        columns = keys[0].reshape(-1, 1) if len(keys) == 1 else np.column_stack(keys)
+        at = self._candidates(members, columns)
+        at = at[np.lexsort((*(key[at] for key in keys[::-1]), members.window[at]))]
+        rank = np.empty(len(at), np.int64)
+        size = _ranks(members.window, members.w, columns, at, rank, self._k)
+        return at[:size], self._rows(members.cells[at[:size]], rank[:size])
 
-    def _candidates(self, members: Members, keys: list[Ints]) -> Ints:
+    def _candidates(self, members: Members, keys: Cells) -> Ints:
         """The members that may be among the first, so that only these are sorted."""
         if self._k > MOST_WATCHED or not len(members.w) or members.w.min() < 1:
             return np.arange(len(members.w))
-        columns = keys[0].reshape(-1, 1) if len(keys) == 1 else np.column_stack(keys)
         found = np.empty(len(members.w), np.int64)
-        return found[: _near_top(members.window, columns, np.empty(self._k, np.int64), found)]
-
-    def _ranked_of(self, window: Ints, w: Ints, keys: list[Ints]) -> tuple[Ints, Ints]:
-        """The rows of rank at most k in order, and their ranks."""
-        order = np.lexsort((*keys[::-1], window))
-        rank = _ranks(window[order], w[order], [key[order] for key in keys])
-        return order[rank <= self._k], rank[rank <= self._k]
+        return found[: _near_top(members.window, keys, np.empty(self._k, np.int64), found)]
 
     def _keys(self, members: Members, column: int, descending: bool) -> list[Ints]:
         known = members.known(column)
@@ -64,22 +59,6 @@ class Ranking:
         if self._ranked:
             out[:, payload.width - 1] = rank
         return out
-
-
-def _ranks(window: Ints, w: Ints, keys: list[Ints]) -> Ints:
-    """For members in order: one more than how many events of the window come strictly before."""
-    if not len(window):
-        return window
-    new_window = np.ones(len(window), np.bool_)
-    new_window[1:] = window[1:] != window[:-1]
-    new_rank = new_window.copy()
-    for key in keys:
-        new_rank[1:] |= key[1:] != key[:-1]
-    before = np.cumsum(w) - w  # events before, those of windows before included
-    place = np.arange(len(window))
-    first = np.maximum.accumulate(np.where(new_window, place, 0))
-    tied = np.maximum.accumulate(np.where(new_rank, place, 0))
-    return before[tied] - before[first] + 1
 
 
 @loop
@@ -101,6 +80,29 @@ def _near_top(window, keys, top, found):  # type: ignore[no-untyped-def]
                 found[size] = member
                 size += 1
         first = last
+    return size
+
+
+@loop
+def _ranks(window, w, keys, at, rank, k):  # type: ignore[no-untyped-def]
+    """Of members in order, keep those of rank at most k, and write down their ranks; how many there are.
+
+    The rank of a member is one more than how many events of its window come strictly before.
+    """
+    size = 0
+    before = tied = np.int64(0)  # events of the window before this member, and before those that tie with it
+    last = np.int64(-1)
+    for n in range(len(at)):
+        member = at[n]
+        if last >= 0 and window[member] != window[last]:
+            before = tied = np.int64(0)
+        elif last >= 0 and _before(keys, last, member):
+            tied = before
+        if tied < k:
+            at[size], rank[size] = member, tied + 1
+            size += 1
+        before += w[member]
+        last = member
     return size
 
 
