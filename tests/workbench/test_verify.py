@@ -106,6 +106,18 @@ def test_a_broken_law_is_named(bench: Bench, monkeypatch: pytest.MonkeyPatch) ->
     assert verdict.kind.startswith("promise")
 
 
+def test_a_case_that_differs_only_among_others_is_shown_as_it_is(bench: Bench) -> None:
+    scenario = I.stream().extend(3).over(I.events(pattern="dense")).called("longer")
+    (case,) = concrete_group(scenario, 0, seed=1, size=1)
+    judge = bench.judges["local"]
+    among_others = replace(judge.verdict(case), word="fails", kind="rows", text="at 3: one row too many")
+    shown, verdict = judge.shrunk(case, among_others)
+    assert shown is case
+    assert (verdict.word, verdict.text) == (
+        "nondeterministic", "run alone the case holds; in one run with others: at 3: one row too many",
+    )  # fmt: skip
+
+
 def test_promises() -> None:
     row, back = (3, 5, 1, {"v": 1}), (3, 5, -1, {"v": 1})
     done = Batch.from_rows(SCHEMA, [], frontier=FOREVER)

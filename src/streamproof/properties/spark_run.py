@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from streamproof.engines.spark.rows import without_empty_chunks
 from streamproof.errors import InputError, RunError
 from streamproof.events.time import Span, duration
 from streamproof.properties.runs import Output, Trigger, instants, time_column
@@ -377,7 +378,7 @@ def batched(spark: SparkSession, feeds: Sequence[Feed], subject: Subject, settin
 
 def _table(spark: SparkSession, table: pa.Table, file: Path) -> DataFrame:
     if table.num_rows <= LARGE:
-        return spark.createDataFrame(table)
+        return spark.createDataFrame(without_empty_chunks(table))
     pq.write_table(table, file, compression="none")
     return spark.read.schema(spark_schema(spark, table.schema)).parquet(str(file))
 

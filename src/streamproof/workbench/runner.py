@@ -206,8 +206,6 @@ def count(tally: Tally, case: Case, verdict: Verdict, laws: Sequence[str]) -> No
 
 def _shrunk(judge: Judge, case: Case, verdict: Verdict, suite: str, options: Options) -> Repro:
     small, again = judge.shrunk(case, verdict, seconds=options.shrink_seconds)
-    if not again.is_found:  # it comes and goes: the case itself is what there is to show
-        small, again = case, Verdict("nondeterministic", verdict.kind, verdict.text, verdict.expected, verdict.actual)
     return Repro(small, again, judge.subject.name, judge.oracle.name, suite)
 
 

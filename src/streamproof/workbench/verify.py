@@ -114,11 +114,20 @@ class Judge:
         return replace(verdict, law="+".join(case.schedule.laws))
 
     def shrunk(self, case: Case, verdict: Verdict, *, seconds: float = 60.0) -> tuple[Case, Verdict]:
-        """The smallest case with a difference of the same sort, and what comes of it; of any sort if it stays large."""
+        """The smallest case with a difference of the same sort, and what comes of it; of any sort if it stays large.
+
+        A case that differs only among others, in one run with them, is not shrunk: by itself it shows nothing.
+        """
+        if not self.verdict(case).is_found:
+            text = f"run alone the case holds; in one run with others: {verdict.text}"
+            return case, replace(verdict, word="nondeterministic", text=text)
         small = shrink(case, self.differs_as(verdict.kind), seconds=seconds)
         if small.size > SMALL:
             small = shrink(small, lambda smaller: self.verdict(smaller).is_found, seconds=seconds)
-        return small, self.explained(small, self.verdict(small))
+        again = self.verdict(small)
+        if not again.is_found:  # it comes and goes
+            return case, replace(verdict, word="nondeterministic")
+        return small, self.explained(small, again)
 
 
 class _Differs:

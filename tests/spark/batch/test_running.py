@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,9 +17,10 @@ from streamproof.engines.base import Settings
 from streamproof.engines.job import on
 from streamproof.engines.spark import SparkEngine
 from streamproof.engines.spark.batch.bins import chosen
+from streamproof.engines.spark.rows import frame_of
 from streamproof.errors import InputError
 from streamproof.events.history import History
-from streamproof.events.schema import Schema
+from streamproof.events.schema import INT64, Schema
 from streamproof.events.time import FOREVER
 from streamproof.language.notation import from_document
 from streamproof.plan import nodes
@@ -147,3 +149,9 @@ def test_every_lifetime_has_a_level(counts: dict[tuple[int, int], int]) -> None:
     assert list(found.bits) == sorted(set(found.bits))
     assert all(bits <= found.bits[-1] for _, bits in counts)
     assert found.left | found.right <= set(range(len(found.bits)))
+
+
+def test_nothing_is_lost_after_an_empty_chunk(spark_engine: SparkEngine) -> None:
+    rows = pa.table({"le": [0, 1], "re": [2, 3], "v": [5, 6]})
+    history = frame_of(spark_engine.session, Schema((("v", INT64),)), pa.concat_tables([rows, rows[:0], rows]))
+    assert history.count() == 4

@@ -109,7 +109,18 @@ def frame_of(spark: SparkSession, schema: Schema, events: pa.Table) -> DataFrame
         _stored(column, kind) for column, kind in zip(events.columns, [INT64, INT64, *_kinds(schema)], strict=True)
     ]
     names = [*TIMES, *(f"c{n}" for n in range(len(schema.columns)))]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, names=names), schema=_struct(names, schema))
+    table = without_empty_chunks(pa.Table.from_arrays(arrays, names=names))
+    return spark.createDataFrame(table, schema=_struct(names, schema))
+
+
+def without_empty_chunks(table: pa.Table) -> pa.Table:
+    """The same rows; Spark loses what comes after an empty chunk of a table.
+
+    >>> rows = pa.table({"a": [1, 2]})
+    >>> [batch.num_rows for batch in without_empty_chunks(pa.concat_tables([rows, rows[:0], rows])).to_batches()]
+    [2, 2]
+    """
+    return pa.Table.from_batches([batch for batch in table.to_batches() if batch.num_rows], table.schema)
 
 
 def table_of(frame: DataFrame, schema: Schema) -> pa.Table:
