@@ -40,7 +40,7 @@ class Mutant:
     engine: str = "local"
 
 
-K, W, SQL, S = "kernels", "kernels/windows", "engines/oracle", "engines/spark/stream"
+K, W, SQL, S, B = "kernels", "kernels/windows", "engines/oracle", "engines/spark/stream", "engines/spark/batch"
 MUTANTS: Final = (
     # --- joins and lifetimes --------------------------------------------------------------------------------------
     Mutant("join: evict before the other side is done", f"{K}/join.py",
@@ -143,6 +143,37 @@ MUTANTS: Final = (
            "self._meet(traces, typed.schema.names)", "pass", "spark-buckets"),
     Mutant("buckets: late rows are let through, and dropped at the door", f"{S}/bucket.py",
            "table = late.kept", "table = late.kept.slice(0, max(0, late.kept.num_rows - 1))", "spark-buckets"),
+    Mutant("buckets: how far the inputs came is not restored", f"{S}/bucket.py",
+           "self.frontiers, self.cti, self.latest = head[\"frontiers\"], head[\"cti\"], head[\"latest\"]",
+           "self.cti, self.latest = head[\"cti\"], head[\"latest\"]", "spark-buckets"),
+    Mutant("doors: a retraction only takes away", f"{S}/doors.py",
+           "| (retract & (after > self.le)))", "| (retract & (after > self.re)))", "spark-buckets"),
+    Mutant("doors: a CTI goes to the buckets that get rows", f"{S}/doors.py",
+           "parts += [(bucket, None) for bucket in range(door.buckets) if bucket not in reached]", "parts += []", "spark-buckets"),
+    Mutant("keys: the right column of a left join places its rows", f"{S}/keys.py",
+           "    if outer:\n        return ()", "    if False:\n        return ()", "spark-buckets"),
+    Mutant("journal: the oldest entry is skipped", f"{S}/journal.py",
+           "for missing in range(number + 1, head.number + 1):", "for missing in range(number + 2, head.number + 1):", "spark-stream"),
+    Mutant("journal: an image keeps its first piece alone", f"{S}/journal.py",
+           "for (piece,) in self._image.get())", "for (piece,) in list(self._image.get())[:0])", "spark-stream"),
+    # --- Spark in batch mode --------------------------------------------------------------------------------------
+    Mutant("batch: pairs are found in every bin they share", f"{B}/bins.py", "return inside & once & here", "return inside & here", "spark-batch"),
+    Mutant("batch: pairs are found at every level they share", f"{B}/bins.py", "return inside & once & here", "return inside & once", "spark-batch"),
+    Mutant("batch: lifetimes that only touch meet", f"{B}/bins.py",
+           "else (a_le < b_re) & (b_le < a_re)", "else (a_le <= b_re) & (b_le < a_re)", "spark-batch"),
+    Mutant("batch: an event ends with its last bin", f"{B}/bins.py", "(le if starts else re - 1)", "(le if starts else re - 2)", "spark-batch"),
+    Mutant("batch: equal events count once where nothing covers them", f"{B}/joins.py",
+           "f.col(\"copies\")).otherwise(0)", "f.least(f.col(\"copies\"), long(1))).otherwise(0)", "spark-batch"),
+    Mutant("batch: a cover inside another ends it", f"{B}/joins.py", "f.max(\"re\").over(before)", "f.last(\"re\").over(before)", "spark-batch"),
+    Mutant("batch: ranges carry nothing on", f"{B}/sweep.py",
+           "before = order.rowsBetween(Window.unboundedPreceding, -1)", "before = order.rowsBetween(-1, -1)", "spark-batch"),
+    Mutant("batch: the last time of a range has no next", f"{B}/sweep.py",
+           "f.coalesce(f.col(\"following\"), f.col(\"first_after\"))", "f.col(\"following\")", "spark-batch"),
+    Mutant("batch: count windows begin one start late", f"{B}/windows.py",
+           "first = f.greatest(f.col(\"place\") - (n - 1), long(1))", "first = f.greatest(f.col(\"place\") - (n - 2), long(1))", "spark-batch"),
+    Mutant("batch: snapshots of groups mix", f"{B}/windows.py",
+           "same = [f.col(\"k\") == f.col(\"i\"), *(f.col(key).eqNullSafe(f.col(f\"w_{key}\")) for key in source.groups)]",
+           "same = [f.col(\"k\") == f.col(\"i\"), *(f.col(key).eqNullSafe(f.col(f\"w_{key}\")) for key in source.groups[:1])]", "spark-batch"),
 )  # fmt: skip
 
 

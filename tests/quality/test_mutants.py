@@ -13,7 +13,7 @@ from tests.quality.mutants import MOST_EVENTS, MUTANTS, RESULTS, ROOT, Mutant, h
 def test_there_are_enough() -> None:
     assert len(MUTANTS) >= 30
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
-    rooms = {"kernels", "windows", "events", "oracle", "stream"}
+    rooms = {"kernels", "windows", "events", "oracle", "stream", "batch"}
     assert {Path(mutant.file).parent.name for mutant in MUTANTS} == rooms
 
 
