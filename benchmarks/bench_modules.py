@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from engine.contestants.local import Weighted
 
 import streamproof as sp
 from streamproof.engines.base import Settings
@@ -46,27 +47,6 @@ class Nothing:
 
     def result(self, state: None, *window: WindowSpan) -> None:
         return None
-
-
-@sp.uda("weighted", returns="float64", takes="float64", incremental=True, time_sensitive=True)
-class Weighted:
-    """A time-weighted average that keeps a sum."""
-
-    def start(self) -> float:
-        return 0.0
-
-    def add(self, state: float, events: Sequence[Event]) -> float:
-        for le, re, value in events:
-            state += value * (re - le)
-        return state
-
-    def remove(self, state: float, events: Sequence[Event]) -> float:
-        for le, re, value in events:
-            state -= value * (re - le)
-        return state
-
-    def result(self, state: float, window: WindowSpan) -> float:
-        return state / (window.re - window.le)
 
 
 @sp.uda("nothing_at_once", returns="float64")

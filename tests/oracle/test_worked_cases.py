@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from streamproof.engines.base import Engine
-from tests.reference.cases import WorkedCase, worked_cases
+from tests.reference.cases import WorkedCase, loosely, worked_cases
 from tests.reference.compare import difference
 from tests.reference.judge import judge
 from tests.reference.random_cases import Case
 from tests.reference.streams import Stream
-from tests.reference.values import Row
 
 LEGAL = [case for case in worked_cases() if case.error in (None, "output_in_past", "unbounded_windows")]
 
@@ -24,13 +23,4 @@ def test_worked_case(worked: WorkedCase, engine_name: str, request: pytest.Fixtu
     assert verdict.agrees, verdict.text
     if worked.compare == "exact" and worked.rows is not None:
         assert not isinstance(verdict.actual, str)
-        assert difference(_loosely(worked.rows), _loosely(verdict.actual)) is None
-
-
-def _loosely(rows: list[Row]) -> list[Row]:
-    """The cases write 15 where a result is 15.0."""
-    return [(le, re, {name: _number(value) for name, value in payload.items()}) for le, re, payload in rows]
-
-
-def _number(value: object) -> object:
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        assert difference(loosely(worked.rows), loosely(verdict.actual)) is None

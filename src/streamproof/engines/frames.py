@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import Any, Protocol
+
+import pyarrow as pa
 
 from streamproof.errors import InfrastructureError
 from streamproof.events.history import History
 
 
-def to_frame(history: History, library: str) -> Any:
+class Tabular(Protocol):
+    """Whatever has a history, as tables."""
+
+    @property
+    def history(self) -> History: ...
+
+    def to_arrow(self) -> pa.Table:
+        """The history as an Arrow table: le, re and the payload, one row per event."""
+        return self.history.expand()
+
+    def to_pandas(self) -> Any:
+        """The history as a pandas data frame."""
+        return _frame(self.history, "pandas")
+
+    def to_polars(self) -> Any:
+        """The history as a Polars data frame."""
+        return _frame(self.history, "polars")
+
+
+def _frame(history: History, library: str) -> Any:
     """The events of a history as a data frame of pandas or Polars, which must be installed."""
     try:
         module = importlib.import_module(library)

@@ -14,10 +14,8 @@ from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from streamproof.engines.base import Engine, LiveEngine, Settings, engine, prepare
-from streamproof.engines.frames import to_frame
+from streamproof.engines.frames import Tabular
 from streamproof.engines.html import query_page
 from streamproof.engines.inputs import Input, Loaded, load, unchecked
 from streamproof.errors import InputError, did_you_mean
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(Tabular):
     """The result of a run: the canonical history, the physical events, the batches, a picture."""
 
     plan: Plan
@@ -64,18 +62,6 @@ class Run:
     def picture(self, *, width: int = 100) -> str:
         """The output as a text timeline."""
         return marbles(self.history, width=width)
-
-    def to_arrow(self) -> pa.Table:
-        """The history as an Arrow table: le, re and the payload, one row per event."""
-        return self.history.expand()
-
-    def to_pandas(self) -> Any:
-        """The history as a pandas data frame."""
-        return to_frame(self.history, "pandas")
-
-    def to_polars(self) -> Any:
-        """The history as a Polars data frame."""
-        return to_frame(self.history, "polars")
 
     def _repr_html_(self) -> str:
         title = f"{len(self.history):,} events in {self.seconds:.2f} s"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from streamproof.errors import PlanError
+from streamproof.events.notation import merge_types
 from streamproof.events.schema import BOOL, DATE, FLOAT64, INT64, MAX_PRECISION, NULL, STRING, TIMESTAMP, Type, decimal
 
 TypeRule: TypeAlias = Callable[[tuple[Type, ...]], Type | None]
@@ -54,25 +55,11 @@ def common_type(types: Iterable[Type]) -> Type | None:
     """
     result = NULL
     for kind in types:
-        joined = _join(result, kind)
+        joined = merge_types(result, kind)
         if joined is None:
             return None
         result = joined
     return result
-
-
-def _join(a: Type, b: Type) -> Type | None:
-    if b in (a, NULL):
-        return a
-    if a == NULL:
-        return b
-    if not (a.is_numeric and b.is_numeric):
-        return None
-    if FLOAT64 in (a, b):
-        return FLOAT64
-    da, db = as_decimal(a), as_decimal(b)
-    scale = max(da.scale, db.scale)
-    return decimal(min(MAX_PRECISION, max(da.precision - da.scale, db.precision - db.scale) + scale), scale)
 
 
 def as_decimal(kind: Type) -> Type:

@@ -10,11 +10,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from streamproof.engines.frames import to_frame
+from streamproof.engines.frames import Tabular
 from streamproof.engines.html import query_page
 from streamproof.engines.inputs import Input, Loaded
 from streamproof.engines.local.feed import Feed
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
     from streamproof.engines.local.processor import Processor
 
 
-class RunningQuery:
+class RunningQuery(Tabular):
     """A query that runs on a processor, alone or beside others."""
 
     def __init__(
@@ -117,18 +115,6 @@ class RunningQuery:
         """Up to where the output is sealed."""
         self.processor.settle()
         return self.outlet.frontier
-
-    def to_arrow(self) -> pa.Table:
-        """The history as an Arrow table: le, re and the payload, one row per event."""
-        return self.history.expand()
-
-    def to_pandas(self) -> Any:
-        """The history as a pandas data frame."""
-        return to_frame(self.history, "pandas")
-
-    def to_polars(self) -> Any:
-        """The history as a Polars data frame."""
-        return to_frame(self.history, "polars")
 
     # --- looking inside, and state ------------------------------------------------------------------------------------
 
