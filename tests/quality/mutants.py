@@ -86,9 +86,9 @@ MUTANTS: Final = (
            "self.live.put(rows)", "self.live.put(rows[rows[:, W] > 0])"),
     # --- windows --------------------------------------------------------------------------------------------------
     Mutant("hopping: the first window that an event reaches into is missed", f"{W}/grid.py",
-           "return (le - self.offset - self.size) // self.hop + 1", "return (le - self.offset - self.size) // self.hop + 2"),
+           "first[n] = (le[n] - offset - size) // hop + 1", "first[n] = (le[n] - offset - size) // hop + 2"),
     Mutant("hopping: the last window that an event reaches into is missed", f"{W}/grid.py",
-           "return (re - self.offset - 1) // self.hop", "return (re - self.offset - 2) // self.hop"),
+           "last[n] = min((re[n] - offset - 1) // hop, last_due)", "last[n] = min((re[n] - offset - 2) // hop, last_due)"),
     Mutant("windows: early CTI, open windows are sealed", f"{W}/liveliness.py",
            "return min(held, opened)", "return held"),
     Mutant("windows: final results come one tick too early", f"{W}/liveliness.py",
