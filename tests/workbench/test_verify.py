@@ -121,14 +121,14 @@ def test_a_case_that_differs_only_among_others_is_shown_as_it_is(bench: Bench) -
 def test_promises() -> None:
     row, back = (3, 5, 1, {"v": 1}), (3, 5, -1, {"v": 1})
     done = Batch.from_rows(SCHEMA, [], frontier=FOREVER)
-    assert not broken_promise([Batch.from_rows(SCHEMA, [row]), done], SCHEMA)
-    assert broken_promise([Batch.from_rows(SCHEMA, [row, back]), done], SCHEMA).kind == "cancelling"
+    assert not broken_promise([Batch.from_rows(SCHEMA, [row]), done])
+    assert broken_promise([Batch.from_rows(SCHEMA, [row, back]), done]).kind == "cancelling"
     taken = [Batch.from_rows(SCHEMA, [row]), Batch.from_rows(SCHEMA, [back]), done]
-    assert not broken_promise(taken, SCHEMA)
-    assert broken_promise(taken, SCHEMA, final=True).kind == "final"
-    assert broken_promise([Batch.from_rows(SCHEMA, [row])], SCHEMA).kind == "complete"
+    assert not broken_promise(taken)
+    assert broken_promise(taken, final=True).kind == "final"
+    assert broken_promise([Batch.from_rows(SCHEMA, [row])]).kind == "complete"
     early = [Batch.from_rows(SCHEMA, [], frontier=9), Batch.from_rows(SCHEMA, [row]), done]
-    assert broken_promise(early, SCHEMA).kind == "events"
+    assert broken_promise(early).kind == "events"
 
 
 def test_promises_see_the_whole_of_a_long_value() -> None:
@@ -136,7 +136,7 @@ def test_promises_see_the_whole_of_a_long_value() -> None:
     rows = [(1, 2, -1, {"s": "a" * 99}), (1, 2, 1, {"s": "a" * 100})]
     first = Batch.from_rows(schema, [(1, 2, 1, {"s": "a" * 99})])
     done = Batch.from_rows(schema, [], frontier=FOREVER)
-    assert not broken_promise([first, Batch.from_rows(schema, rows), done], schema)
+    assert not broken_promise([first, Batch.from_rows(schema, rows), done])
 
 
 def test_a_case_means_the_same_in_every_language() -> None:

@@ -125,7 +125,7 @@ class LocalSubject:
         try:
             found = self._output(case, registry)
             final = case.schedule.emission == "final"
-            broken = broken_promise(found.batches, found.schema, final=final) or found.broken
+            broken = broken_promise(found.batches, final=final) or found.broken
             broken = broken or _left_over(case, found.kept)
             return Ran(History.from_batches(found.schema, found.batches), broken)
         except Exception as error:
