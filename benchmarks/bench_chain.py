@@ -28,7 +28,7 @@ from streamproof.engines.spark.stream.chain import Stages
 POINTS = sp.source("S").to_point()
 QUERIES = {
     "count": POINTS.group_by("k").tumbling(10_000).aggregate(n=sp.count(), s=sp.sum("v")),
-    "hopping": POINTS.group_by("k").hopping(10_000, 1000).aggregate(n=sp.count(), a=sp.avg("v")),
+    "median": POINTS.group_by("k").tumbling(10_000).aggregate(n=sp.count(), m=sp.median("v"), d=sp.count_distinct("v")),
 }
 """The keyed part: one that is light, and one that is heavier."""
 

@@ -55,6 +55,10 @@ CHAINED: dict[str, tuple[sp.Stream, int]] = {
         .aggregate(most=sp.max("d")),
         3,  # the first two share j
     ),
+    "windows that stay open by key, then global": (
+        S.group_by("k").count_end(3).aggregate(s=sp.sum("v")).snapshot().aggregate(n=sp.count(), s=sp.sum("s")),
+        2,  # its buckets are at different times
+    ),
     "a key that is computed": (S.select(b="v % 3", v="v").group_by("b").tumbling(10).aggregate(n=sp.sum("v")), 2),
     "a stream beside what it was aggregated to": (
         S.multicast(

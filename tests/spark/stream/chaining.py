@@ -66,6 +66,9 @@ class Workers:
     forget: bool = False
     buckets: dict[Key, Bucket] = field(default_factory=dict)
     saved: dict[Key, bytes] = field(default_factory=dict)
+    dead: list[bytes] = field(default_factory=list)
+    dropped: int = 0
+    events: int = 0
 
     def run(self, table: pa.Table) -> list[bytes]:
         """A micro-batch, from the sources to the sink."""
@@ -79,6 +82,8 @@ class Workers:
                 stage = own[key[0]]
                 answer = self._bucket(key, stage).answer(waiting.pop(key))
                 self.saved[key] = self.buckets[key].save()
+                self.dropped, self.events = self.dropped + answer.dropped, self.events + answer.events
+                self.dead += [answer.dead] if answer.dead else []
                 for query, number, part in forwarded(stage, answer, key[1]):
                     waiting.setdefault((query, number), []).append(part)
                 out += [answer.rows] if answer.rows is not None and not stage.links else []

@@ -11,6 +11,7 @@ import pytest
 import streamproof as sp
 from streamproof.engines.base import Settings, prepare
 from streamproof.engines.spark.sinks import FileSink, read_output
+from streamproof.engines.spark.stream.chain import Chain
 from streamproof.engines.spark.stream.files import FileRun, run_files
 from streamproof.engines.spark.stream.wire import answer_schema, from_blobs
 from streamproof.errors import InputError, RunError
@@ -62,9 +63,51 @@ def test_stages_buckets_and_micro_batches_do_not_change_the_result(plan: str, se
 
 @pytest.mark.parametrize("emission", ["final", "eager"])
 def test_emission_is_a_matter_of_the_last_stage(emission: Emission) -> None:
+    corrections = 0
     for seed, plan in enumerate(CHAINED):
         subject = replace(subject_of(plan, seed, buckets=3), emit="rows")
         assert in_stages(subject, batches=4, seed=seed, forget=False, emission=emission) == expected(subject), plan
+        chain = chain_of(subject)
+        workers = Workers(chain.stages(subject.settings, emission, "rows"))
+        batches = [workers.batch(chain, table) for table in micro_batches(subject, chain, 4, seed)]
+        corrections += sum(1 for batch in batches for w in batch.rows["w"].to_pylist() if w < 0)
+    assert (corrections == 0) == (emission == "final")
+
+
+def test_no_stage_sees_one_of_its_inputs_ahead_of_another() -> None:
+    """What was counted and the events themselves come to the second stage together: no row is without a partner."""
+    counted = sp.source("S").group_by("k").tumbling(10).aggregate(n=sp.count())
+    alone = counted.without(sp.source("S"), "l.n = r.v").select(x="cast('' as bigint)")
+    events = [sp.Insert(f"e{n}", 0, 10, {"k": f"k{n}", "v": 1}) for n in range(12)]
+    streams = {"S": sp.PhysicalStream.from_events([*events[:6], sp.Cti(0), *events[6:]])}
+    typed = prepare(alone.plan, {"S": streams["S"].schema}, Settings())
+    for seed in range(4):
+        subject = Subject(typed, streams, Settings(), buckets=1 + seed)
+        assert chain_of(subject).layers == 2
+        assert len(in_stages(subject, batches=1 + seed, seed=seed, forget=False)) == 0
+
+
+def test_what_a_source_has_is_counted_at_one_of_its_doors() -> None:
+    """Two fragments read the source, by different keys, and make their CTIs themselves."""
+    events = [sp.Insert(f"e{n}", n * 7 % 40, n * 7 % 40 + 3, {"k": f"k{n % 3}", "j": f"j{n % 2}"}) for n in range(40)]
+    streams = {"S": sp.PhysicalStream.from_events(events)}
+    source = sp.source("S").advance_time(every=2, delay=3)
+    by_j = source.group_by("j").tumbling(10).aggregate(n=sp.count()).select("n", a="j")
+    plan = source.group_by("k").tumbling(10).aggregate(n=sp.count()).select("n", a="k").union(by_j)
+    typed = prepare(plan.plan, {"S": streams["S"].schema}, Settings())
+    subject = Subject(typed, streams, Settings(), buckets=3)
+    found = []
+    for chained in (False, True):
+        doors = {door.name: replace(door, policy="dead_letter") for door in subject.stage.doors}
+        chain = Chain.of(typed, doors, 3, chained=chained)
+        assert len(chain.fragments) == (3 if chained else 1)
+        workers = Workers(chain.stages(Settings(), "speculative", "rows"))
+        batches = [workers.batch(chain, table) for table in micro_batches(subject, chain, 1, 0)]
+        letters = sum(dead.count(b"\n") for dead in workers.dead)
+        found.append((History.from_batches(typed.schema, batches), workers.dropped, letters, workers.events))
+    assert found[0] == found[1]
+    assert found[0][1] > 5
+    assert found[0][1:] == (found[0][1], found[0][1], 40)
 
 
 @pytest.mark.parametrize("count", [25, pytest.param(600, marks=pytest.mark.slow)])
