@@ -11,14 +11,19 @@ import pytest
 import streamproof as sp
 from streamproof.engines.base import Settings, prepare
 from streamproof.engines.spark.sinks import FileSink, read_output
+from streamproof.engines.spark.stream.bucket import bucket_from
 from streamproof.engines.spark.stream.chain import Chain
+from streamproof.engines.spark.stream.doors import Door
 from streamproof.engines.spark.stream.files import FileRun, run_files
-from streamproof.engines.spark.stream.wire import answer_schema, from_blobs
+from streamproof.engines.spark.stream.ship import Stage
+from streamproof.engines.spark.stream.wire import Part, answer_schema, from_blobs
 from streamproof.errors import InputError, RunError
 from streamproof.events.encode import cti
 from streamproof.events.history import History
+from streamproof.events.time import BEGINNING
 from streamproof.kernels.base import Emission
 from streamproof.plan import nodes
+from streamproof.plan.check import check
 from tests.spark.stream.chained_plans import BY_J, BY_K, CHAINED, stream
 from tests.spark.stream.chaining import Workers, chain_of, micro_batches
 from tests.spark.stream.multiplex import run_chains
@@ -72,6 +77,20 @@ def test_emission_is_a_matter_of_the_last_stage(emission: Emission) -> None:
         batches = [workers.batch(chain, table) for table in micro_batches(subject, chain, 4, seed)]
         corrections += sum(1 for batch in batches for w in batch.rows["w"].to_pylist() if w < 0)
     assert (corrections == 0) == (emission == "final")
+
+
+def test_a_bucket_works_with_the_least_cti_of_those_before_it() -> None:
+    schema = sp.Schema.of({"v": "int64"})
+    door = Door("#1", 0, schema, "signed", upstream=2)
+    stage = Stage(check(nodes.Source("#1"), {"#1": schema}), (door,), Settings().registry, Settings().limits)
+    bucket = bucket_from(stage, 0, None)
+    told = [(0, 10), (1, 5), (0, 20), (1, 12), (1, 11), (1, sp.FOREVER)]  # who says it, and what
+    answers = []
+    for number, time in told:
+        answers.append(bucket.answer([Part(0, number, time, 0)]))
+        bucket = bucket_from(stage, 0, bucket.save())
+    assert [answer.cti for answer in answers] == [BEGINNING, 5, 5, 12, 12, 20]
+    assert [answer.advanced for answer in answers] == [False, True, False, True, False, True]
 
 
 def test_no_stage_sees_one_of_its_inputs_ahead_of_another() -> None:
