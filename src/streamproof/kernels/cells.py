@@ -31,6 +31,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Cells: TypeAlias = npt.NDArray[np.int64]  # rows × width
 MAX_COLUMNS: Final = 62
 PLAIN: Final = ("int64", "float64")
+INTEGERS, FLOATS = pa.int64(), pa.float64()
 FEW_STRINGS: Final = 4096
 NAN_BITS: Final = np.int64(0x7FF8000000000000)
 MAGNITUDE: Final = np.int64(0x7FFFFFFFFFFFFFFF)  # all bits but the sign
@@ -229,6 +230,16 @@ def plain_cells(column: pa.Array) -> Ints:
     return float_bits(values) if values.dtype == np.float64 else values
 
 
+def plain_array(values: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> pa.Array:
+    """A column of int64 or float64 without nulls over the same memory, at a third of what ``pa.array`` costs.
+
+    >>> plain_array(np.array([7, 9])).to_pylist(), plain_array(np.array([0.5])).to_pylist()
+    ([7, 9], [0.5])
+    """
+    kind = FLOATS if values.dtype == np.float64 else INTEGERS
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)], 0)
+
+
 def float_bits(values: npt.NDArray[np.float64]) -> Ints:
     """Floats as their bits, with one NaN and one zero.
 
@@ -254,9 +265,10 @@ def _decode(
     """The values of a column; ``high`` is the other half of decimals."""
     match kind.kind:
         case "float64":
-            return pa.array(values.view(np.float64), mask=nulls)
+            floats = values.view(np.float64)
+            return plain_array(floats) if nulls is None else pa.array(floats, mask=nulls)
         case "int64":
-            return pa.array(values, mask=nulls)
+            return plain_array(values) if nulls is None else pa.array(values, mask=nulls)
         case "null":
             return pa.nulls(len(values))
         case "string":

@@ -21,7 +21,7 @@ from numba import njit
 from streamproof.events.batch import Batch
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.cells import Ints, Layout, Strings
+from streamproof.kernels.cells import Ints, Layout, Strings, plain_array
 from streamproof.kernels.compiled import loop
 from streamproof.kernels.interning import Interner
 
@@ -63,11 +63,8 @@ class Delta:
     @staticmethod
     def from_batch(batch: Batch) -> Delta:
         """The rows of a batch, in group 0."""
-        whole = batch.rows.to_batches()
-        if len(whole) == 1:
-            le, re, w, *columns = (whole[0].column(n) for n in range(whole[0].num_columns))
-        else:
-            le, re, w, *columns = (column.combine_chunks() for column in batch.rows.itercolumns())
+        rows = batch.rows
+        le, re, w, *columns = [one_chunk(rows.column(n)) for n in range(rows.num_columns)]
         starts, ends, weights = (column.to_numpy(zero_copy_only=False) for column in (le, re, w))
         return Delta(np.zeros(len(le), np.int64), starts, ends, weights, tuple(columns), batch.frontier)
 
@@ -81,7 +78,8 @@ class Delta:
 
     def to_batch(self, schema: Schema) -> Batch:
         """The rows as a batch; groups are gone by then."""
-        arrays = [pa.array(self.le), pa.array(self.re), pa.array(self.w), *self.columns]
+        times = (np.ascontiguousarray(column) for column in (self.le, self.re, self.w))
+        arrays = [*(plain_array(column) for column in times), *self.columns]
         return Batch(schema, pa.Table.from_arrays(arrays, schema=schema.arrow_rows), self.frontier)
 
     def net(self, is_net: bool = True) -> Delta:
@@ -118,7 +116,7 @@ def _taken(columns: Sequence[pa.Array], at: Ints) -> Iterator[pa.Array]:
     picked: pa.Array | None = None
     for column in columns:
         if column.type in NUMBERS and not column.null_count:
-            yield pa.array(column.to_numpy()[at])
+            yield plain_array(column.to_numpy()[at])
             continue
         picked = pa.array(at) if picked is None else picked
         yield column.take(picked)
@@ -157,8 +155,11 @@ def net_weights(delta: Delta, at: Ints, layout: Layout, strings: Strings) -> tup
     """Of some rows, those that are equal but for w: the sum of their weights, and which of these rows is the first."""
     cells = layout.columns_of(delta.columns, strings)
     times = delta.group, delta.le, delta.re
-    identity = np.column_stack([column[at] for column in (*times, *cells)])
-    found: tuple[Ints, Ints] = _totals(Interner(identity.shape[1]).intern(identity), delta.w[at])
+    identity = np.empty((len(at), 3 + len(cells)), np.int64)
+    for n, column in enumerate((*times, *cells)):
+        identity[:, n] = column[at]
+    known = Interner(identity.shape[1], 1 << len(at).bit_length())
+    found: tuple[Ints, Ints] = _totals(known.intern(identity), delta.w[at])
     return found
 
 

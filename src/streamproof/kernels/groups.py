@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamproof.kernels.base import Context, State, Stateless, array
-from streamproof.kernels.cells import PLAIN, Ints, Layout, plain_cells
+from streamproof.kernels.cells import PLAIN, Ints, Layout, plain_array, plain_cells
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.interning import Interner
 from streamproof.plan import nodes
@@ -56,7 +56,7 @@ class Groups:
             outer, cells, are_plain = self.known.plain_columns(group)
             if are_plain:
                 is_float = self.layout.columns[0][0].kind == "float64"
-                return outer, [pa.array(cells.view(np.float64) if is_float else cells)]
+                return outer, [plain_array(cells.view(np.float64) if is_float else cells)]
         return self.known.column(group, 0), [self._key(group, number) for number in range(len(self.positions))]
 
     def _key(self, group: Ints, number: int) -> pa.Array:

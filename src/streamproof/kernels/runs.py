@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.compiled import loop
 from streamproof.kernels.sorting import order_by
@@ -83,6 +84,7 @@ class Run(NamedTuple):
     by_256: Ints
     by_4096: Ints
     latest: int  # the latest end of all
+    longest: int  # the longest lifetime; infinite where one has no start
 
     @staticmethod
     def of(rows: Cells) -> Run:
@@ -273,12 +275,12 @@ def _copy_lasting(rows, before, out, size):  # type: ignore[no-untyped-def]
 
 
 @loop
-def extremes(rows):  # type: ignore[no-untyped-def]
-    """The least end and the least weight of some rows."""
-    end, weight = rows[0, RE], rows[0, W]
+def least(rows, column):  # type: ignore[no-untyped-def]
+    """The least value of a column of rows, of which there are some."""
+    found = rows[0, column]
     for n in range(len(rows)):
-        end, weight = min(end, rows[n, RE]), min(weight, rows[n, W])
-    return end, weight
+        found = min(found, rows[n, column])
+    return found
 
 
 @loop
@@ -306,15 +308,17 @@ def _latest_ends(rows):  # type: ignore[no-untyped-def]
     by_16 = np.full((size + 15) >> 4, LEAST, np.int64)
     by_256 = np.full((size + 255) >> 8, LEAST, np.int64)
     by_4096 = np.full((size + 4095) >> 12, LEAST, np.int64)
+    longest = np.int64(0)
     for n in range(size):
         by_16[n >> 4] = max(by_16[n >> 4], rows[n, RE])
+        longest = max(longest, rows[n, RE] - rows[n, LE] if rows[n, LE] > BEGINNING else np.int64(FOREVER))
     for n in range(len(by_16)):
         by_256[n >> 4] = max(by_256[n >> 4], by_16[n])
     latest = LEAST
     for n in range(len(by_256)):
         by_4096[n >> 4] = max(by_4096[n >> 4], by_256[n])
         latest = max(latest, by_256[n])
-    return by_16, by_256, by_4096, latest
+    return by_16, by_256, by_4096, latest, longest
 
 
 @njit(cache=True)

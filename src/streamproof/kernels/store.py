@@ -32,11 +32,11 @@ from streamproof.kernels.runs import (
     Run,
     W,
     cancel,
-    extremes,
     gather,
     how_many_last,
     ints,
     lasting,
+    least,
     merged,
     ordered,
     pick,
@@ -119,14 +119,13 @@ class Store:
         """Add the rows of a run, as `ordered` makes them. They belong to the store from now on."""
         if not len(rows):
             return
-        end, weight = extremes(rows)
-        if end < self._before:
+        if least(rows, RE) < self._before:
             rows = rows[rows[:, RE] >= self._before]
         if not len(rows):
             return
         self._new += len(rows)
         self._is_tidy = False
-        if self._runs and weight < 0:
+        if self._runs and least(rows, W) < 0:
             for run in self._runs:
                 cancel(run.rows, rows)
             rows = rows[rows[:, W] != 0]
@@ -167,12 +166,12 @@ class Store:
         """
         if not len(key):
             return Found(ints(), ((self._none(), ints()),))
-        least = np.full(len(key), LEAST, np.int64) if low is None else low
+        lowest = np.full(len(key), LEAST, np.int64) if low is None else low
         earliest = start.min()
         queries, parts = [], []
         for run in self._runs:
             if run.latest > earliest:
-                query, at = probing.probe(*run.searched, key, least, start, end, self._before)
+                query, at = probing.probe(*run.searched, key, lowest, start, end, self._before)
                 queries.append(query)
                 parts.append((run.rows, at))
         query = queries[0] if len(queries) == 1 else np.concatenate([ints(), *queries])
@@ -189,6 +188,16 @@ class Store:
             np.concatenate([ints(), *(gather(rows, at, column) for rows, at in found)]) for column in (KEY, LE, RE)
         )
         return key, le, re
+
+    @property
+    def longest(self) -> int:
+        """No lifetime of an event is longer."""
+        return max((run.longest for run in self._runs), default=0)
+
+    def only_key(self) -> int | None:
+        """The key of all events, if they have one in common; what was dropped but still lies here counts."""
+        ends = {int(run.rows[n, KEY]) for run in self._runs for n in (0, -1)}
+        return ends.pop() if len(ends) == 1 else None
 
     def first_starts(self, key: Ints, start: Ints, end: Ints) -> Ints:
         """For each query the first ``le`` of its key in ``[start, end)``; ``end`` if there is none."""

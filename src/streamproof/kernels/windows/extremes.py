@@ -15,7 +15,7 @@ from streamproof.events.time import FOREVER
 from streamproof.kernels.base import Context, State, array, number
 from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta
-from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, ordered
+from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, ordered, pick
 from streamproof.kernels.sorting import order_by
 from streamproof.kernels.store import Store
 from streamproof.kernels.windows.ahead import NEVER
@@ -25,7 +25,7 @@ from streamproof.kernels.windows.inspect import Affected, EventView, WindowView
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.liveliness import Step
 from streamproof.kernels.windows.moving import Moving
-from streamproof.kernels.windows.segments import Bools
+from streamproof.kernels.windows.segments import Bools, first_of_each
 from streamproof.kernels.windows.summed import changed_pairs
 from streamproof.kernels.windows.sums import Scratch
 from streamproof.kernels.windows.sweep import earliest, sweep
@@ -140,8 +140,9 @@ class Extremes(Moving):
         rows, query = found.rows, found.query
         if len(found.parts) > 1:
             order = order_by(query, np.ascontiguousarray(rows[:, LE]))
-            rows, query = rows[order], query[order]
-        starts = np.searchsorted(query, np.arange(len(groups) + 1))
+            rows, query = pick(rows, order), query[order]
+        starts = np.empty(len(groups) + 1, np.int64)
+        first_of_each(query, starts)
         le, re, w = (np.ascontiguousarray(rows[:, n]) for n in (LE, RE, W))
         return starts, (le, re, w), rows
 

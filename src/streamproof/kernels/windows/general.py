@@ -11,7 +11,7 @@ from streamproof.events.time import BEGINNING, FOREVER, show_tick
 from streamproof.kernels.base import Context, State
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.delta import Delta
-from streamproof.kernels.runs import LE, PAYLOAD, W, ordered
+from streamproof.kernels.runs import LE, PAYLOAD, W, least, ordered
 from streamproof.kernels.store import Found, Store
 from streamproof.kernels.windows import inspect
 from streamproof.kernels.windows.changes import Events, Spans, check_weights, earliest_change
@@ -46,7 +46,9 @@ class General(Moving):
 
     def on_batch(self, delta: Delta) -> Delta:
         step = self._advance(delta)
-        settled = self._without_ageless(ordered(*self.frames.placed(self.read(delta))), step.frontier)
+        settled = ordered(*self.frames.placed(self.read(delta)))
+        if isinstance(self.frames, Grid):
+            settled = self._without_ageless(settled, step.frontier)
         events = Events.of(settled)
         if not len(events.w) and step.frontier == step.frontier_before and step.due == step.due_before:
             return Delta.empty(self.typed.schema, frontier=self.sealed)
@@ -67,10 +69,8 @@ class General(Moving):
 
     def _without_ageless(self, rows: Cells, frontier: int) -> Cells:
         """On a grid, events without a start are kept aside: they may be taken back until a frontier seals them."""
-        if not isinstance(self.frames, Grid):
-            return rows
-        ageless = rows[:, LE] <= BEGINNING
-        if ageless.any():
+        if len(rows) and least(rows, LE) <= BEGINNING:
+            ageless = rows[:, LE] <= BEGINNING
             self.ageless.put(rows[ageless])
             rows = rows[~ageless]
         if frontier > BEGINNING and len(self.ageless):
@@ -115,6 +115,8 @@ class General(Moving):
     def members(self, windows: Windows, store: Store) -> Members:
         """The windows that have members, with these."""
         found = store.overlapping(*windows)
+        if len(windows.le) == 1 and len(found):
+            return self._members(windows, found.query, found)
         filled = np.zeros(len(windows.le), np.bool_)
         filled[found.query] = True
         number = np.cumsum(filled) - 1

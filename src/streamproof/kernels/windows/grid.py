@@ -23,6 +23,7 @@ from streamproof.kernels.windows.segments import NO_WINDOWS, Bools, Windows, onc
 from streamproof.plan.limits import too_many_windows
 from streamproof.plan.windows import Hopping, Tumbling
 
+FEW = 16
 NONE_MOVED = np.zeros(0, np.bool_)
 EARLIEST, MANY = -(2**63), 2**63 - 1
 LONGEST = 2**60  # longer windows would leave the range of int64
@@ -82,6 +83,11 @@ class Grid:
         begin, end = self.offset + first_due * self.hop, self.offset + last_due * self.hop + self.size
         if first_due > last_due:
             return NO_WINDOWS
+        few = last_due - first_due < FEW and begin > BEGINNING and end < FOREVER
+        only = store.only_key() if few and not self.may_be_many(store.longest) else None
+        if only is not None:
+            start = self.start(np.arange(first_due, last_due + 1))  # whoever looks for members finds which have none
+            return Windows(np.full(len(start), only), start, start + self.size)
         key, le, re = store.meeting(begin, end)
         self.refuse_many(le, re, step)
         first, last, _ = _ranges(le, re, NONE_MOVED, *self._numbers, first_due, last_due)

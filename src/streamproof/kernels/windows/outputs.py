@@ -12,7 +12,7 @@ from streamproof.kernels.base import State
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.interning import Interner
 from streamproof.kernels.sorting import order_by
-from streamproof.kernels.windows.segments import Bools, Rows, Windows, find
+from streamproof.kernels.windows.segments import NO_WINDOWS, Bools, Rows, Windows, find
 
 States = npt.NDArray[np.object_]
 """Per window the state that an incremental module keeps, or `UNKNOWN`."""
@@ -40,10 +40,6 @@ class Memory(NamedTuple):
         return Memory(no_states(count), np.zeros(count, np.bool_))
 
 
-def no_windows() -> Windows:
-    return Windows(*(np.empty(0, np.int64) for _ in range(3)))
-
-
 def no_rows(width: int) -> Rows:
     none = np.empty(0, np.int64)
     return Rows(none, none, none, none, np.empty((0, width), np.int64))
@@ -53,7 +49,7 @@ class Outputs:
     """Windows by group and start, with the rows that each gave and, if it is kept, the module's state."""
 
     def __init__(self, width: int, *, stateful: bool = False) -> None:
-        self.windows = no_windows()
+        self.windows = NO_WINDOWS
         self.hold = np.empty(0, np.int64)  # per window: it is not final before the frontier has passed this
         self.rows = no_rows(width)  # ``window`` counts the windows above
         self.states: States | None = no_states(0) if stateful else None
@@ -85,12 +81,13 @@ class Outputs:
 
     def drop(self, which: Bools) -> tuple[Windows, Rows]:
         """Forget some windows; they and their rows are handed back."""
+        if not which.any():
+            return NO_WINDOWS, no_rows(self.rows.cells.shape[1])
         gone = self.taken(which)
-        if which.any():
-            self.windows, self.rows = self.taken(~which)
-            self.hold = self.hold[~which]
-            if self.states is not None:
-                self.states = self.states[~which]
+        self.windows, self.rows = self.taken(~which)
+        self.hold = self.hold[~which]
+        if self.states is not None:
+            self.states = self.states[~which]
         return gone
 
     def add(self, windows: Windows, hold: Ints, rows: Rows, memory: Memory | None = None) -> None:
@@ -99,6 +96,10 @@ class Outputs:
             return
         shifted = rows._replace(window=rows.window + len(self.hold))
         joined = [np.concatenate(pair) for pair in zip(self.windows, windows, strict=True)]
+        if self.states is None and self._follow(windows):
+            self.windows, self.hold = Windows(*joined), np.concatenate([self.hold, hold])
+            self.rows = Rows(*(np.concatenate(pair) for pair in zip(self.rows, shifted, strict=True)))
+            return
         order = order_by(joined[0], joined[1])
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
@@ -108,6 +109,13 @@ class Outputs:
             self.states = np.concatenate([self.states, memory.states])[order]
         both = Rows(*(np.concatenate(pair) for pair in zip(self.rows, shifted, strict=True)))
         self.rows = both._replace(window=place[both.window])
+
+    def _follow(self, windows: Windows) -> bool:
+        """Whether windows, which are in order, come after all that are there, as those of one group mostly do."""
+        if not len(self):
+            return True
+        last, first = self.windows.group[-1], windows.group[0]
+        return bool(last < first or (last == first and self.windows.le[-1] < windows.le[0]))
 
     def snapshot(self) -> State:
         names = ("group", "start", "end", "hold", "row_window", "row_le", "row_re", "row_w", "row_cells")

@@ -149,6 +149,16 @@ def firsts_from(group, le, wanted_group, wanted_le):  # type: ignore[no-untyped-
     return out
 
 
+@loop
+def first_of_each(numbers, out):  # type: ignore[no-untyped-def]
+    """Of numbers in order, where 0, 1, 2, … begin; the last of ``out`` is how many there are in all."""
+    at = 0
+    for number in range(len(out)):
+        while at < len(numbers) and numbers[at] < number:
+            at += 1
+        out[number] = at
+
+
 @njit(cache=True)
 def totals(window, w, known, windows):  # type: ignore[no-untyped-def]
     """Per window the weight of its known members."""

@@ -12,7 +12,9 @@ from streamproof.errors import RunError
 from streamproof.events.schema import FLOAT64, Type
 from streamproof.events.time import FOREVER
 from streamproof.kernels.cells import Cells, Ints, Layout, Strings
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.delta import Delta
+from streamproof.kernels.interning import same_row
 from streamproof.kernels.windows.accumulators import Accumulators, Result
 from streamproof.kernels.windows.aggregates import sum_overflow
 from streamproof.kernels.windows.liveliness import Liveliness
@@ -75,13 +77,26 @@ def _unchanged(pairs: Ints, columns: list[Result]) -> Ints:
 
 def changed_pairs(emitted: Cells, cells: Cells) -> Bools | None:
     """The rows without those that the next one replaces with the same lifetime and the same cells; None for all."""
-    if not len(emitted) or emitted[:, 3].min() > 0:
-        return None
-    pairs = _pairs(emitted)
-    pairs = pairs[(cells[pairs] == cells[pairs + 1]).all(axis=1)]
     needed = np.ones(len(emitted), np.bool_)
-    needed[pairs] = needed[pairs + 1] = False
-    return needed
+    return needed if _leave_out(emitted, cells, needed) else None
+
+
+@loop
+def _leave_out(emitted, cells, needed):  # type: ignore[no-untyped-def]
+    """Mark rows that the next one replaces with the same lifetime and the same cells, and that one; how many pairs."""
+    count = 0
+    for n in range(len(emitted) - 1):
+        if emitted[n, 3] < 0 < emitted[n + 1, 3] and _same_lifetime(emitted, n) and same_row(cells, n, cells, n + 1):
+            needed[n] = needed[n + 1] = False
+            count += 1
+    return count
+
+
+@loop
+def _same_lifetime(emitted, n):  # type: ignore[no-untyped-def]
+    """Whether a row and the next one are of the same group and lifetime."""
+    same = emitted[n, 0] == emitted[n + 1, 0] and emitted[n, 1] == emitted[n + 1, 1]
+    return same and emitted[n, 2] == emitted[n + 1, 2]
 
 
 @njit(cache=True)
@@ -90,9 +105,9 @@ def _pairs(emitted):  # type: ignore[no-untyped-def]
     found = np.empty(len(emitted), np.int64)
     count = 0
     for n in range(len(emitted) - 1):
-        if emitted[n, 3] < 0 < emitted[n + 1, 3] and emitted[n, 1] == emitted[n + 1, 1]:
+        if emitted[n, 3] < 0 < emitted[n + 1, 3]:
             found[count] = n
-            count += emitted[n, 2] == emitted[n + 1, 2] and emitted[n, 0] == emitted[n + 1, 0]
+            count += _same_lifetime(emitted, n)
     return found[:count]
 
 

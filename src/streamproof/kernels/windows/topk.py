@@ -45,8 +45,10 @@ class Ranking:
         return found[: _near_top(members.window, keys, np.empty(self._k, np.int64), found)]
 
     def _keys(self, members: Members, column: int, descending: bool) -> list[Ints]:
-        known = members.known(column)
         keys = [~key if descending else key for key in members.order_keys(column)]
+        if not members.cells[:, -1].any():  # nothing is null
+            return keys
+        known = members.known(column)
         if known.all():
             return keys
         return [(~known).astype(np.int64), *(np.where(known, key, 0) for key in keys)]
