@@ -25,7 +25,7 @@ from streamproof.workbench.modules import all_modules
 from streamproof.workbench.oracle import Oracle
 from streamproof.workbench.pieces import pushes, reordered
 from streamproof.workbench.promises import broken_promise
-from streamproof.workbench.runner import Options, run_suite
+from streamproof.workbench.runner import Options, judged, run_suite
 from streamproof.workbench.schedule import Schedule
 from streamproof.workbench.smaller_streams import is_legal
 from streamproof.workbench.suite import Suite, load_suite
@@ -116,6 +116,20 @@ def test_a_case_that_differs_only_among_others_is_shown_as_it_is(bench: Bench) -
     assert (verdict.word, verdict.text) == (
         "nondeterministic", "run alone the case holds; in one run with others: at 3: one row too many",
     )  # fmt: skip
+
+
+def test_a_difference_that_shows_again_is_preferred(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = I.stream().followed_by(I.stream()).over(I.events(pattern="dense", speculative=False)).called("follows")
+    judge = bench.judges["local"]
+    with planted_bug():
+        cases = [case for n in range(20) for case in concrete_group(scenario, n, seed=1, size=1)]
+        verdicts = [judge.verdict(case) for case in cases]
+        wrong = next(n for n, verdict in enumerate(verdicts) if verdict.is_found)
+        right = next(n for n, verdict in enumerate(verdicts) if not verdict.is_found)
+        seen = [replace(verdicts[right], word="fails", kind="rows", text="among others"), verdicts[wrong]]
+        monkeypatch.setattr(judge, "verdicts", lambda _: seen)
+        tally = judged(judge, [[cases[right]], [cases[wrong]]], "mine", Options())
+    assert [one.verdict.word for one in tally.found] == ["fails"]
 
 
 def test_promises() -> None:

@@ -33,6 +33,7 @@ WITH_JAVA: Final = ("spark-stream", "spark-batch")
 SLOW: Final = (*WITH_JAVA, "postgres")
 PLANS_PER_TASK: Final = {"spark-stream": 24, "spark-batch": 4}
 USUAL_PLANS: Final = 5
+PATIENCE: Final = 5  # so many differences that do not show again count as one
 TOGETHER: Final = {"spark-stream": 192}
 """So many cases, of whatever scenarios, are given to an engine at once where a run costs the same however many."""
 
@@ -89,7 +90,9 @@ class Result:
 
     @property
     def found(self) -> list[Repro]:
-        return [one for tally in self.tallies.values() for one in tally.found]
+        """The differences; those that show again come first."""
+        found = [one for tally in self.tallies.values() for one in tally.found]
+        return sorted(found, key=lambda one: one.verdict.word != "fails")
 
 
 Progress = Callable[[int, int, int], None]
@@ -131,7 +134,8 @@ def broken_modules(registry: Registry, seed: int) -> dict[str, list[str]]:
 
 
 def _enough(result: Result, options: Options, begun: float) -> str:
-    if len(result.found) >= options.most:
+    certain = sum(one.verdict.word == "fails" for one in result.found)
+    if certain >= options.most or len(result.found) >= options.most * PATIENCE:
         return f"after {len(result.found)} difference{'s' * (len(result.found) > 1)}"
     if options.time_budget is not None and monotonic() - begun > options.time_budget:
         return "the time is up"
@@ -180,13 +184,13 @@ def run_tasks(tasks: Sequence[Task], suite: Suite, bench: Bench, options: Option
 
 
 def judged(judge: Judge, groups: Sequence[Sequence[Case]], suite: str, options: Options) -> Tally:
-    """What an engine does with cases; the first difference is shrunk."""
+    """What an engine does with cases; the first difference that shows again when its case runs alone is shrunk."""
     tally, began = Tally(judge.subject.name), perf_counter()
     cases = [case for group in groups for case in group]
     for case, verdict in zip(cases, judge.verdicts(cases), strict=True):
         count(tally, case, verdict, judge.subject.laws)
-        if verdict.is_found and not tally.found:
-            tally.found.append(_shrunk(judge, case, verdict, suite, options))
+        if verdict.is_found and not any(one.verdict.word == "fails" for one in tally.found):
+            tally.found[:] = [_shrunk(judge, case, verdict, suite, options)]
     for group in groups:
         tally.coverage.add(group)
     tally.seconds = perf_counter() - began
