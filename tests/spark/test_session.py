@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from streamproof.engines.spark.session import MEANING, active, meaning, session
+from streamproof.engines.spark.session import MEANING, _log_file, active, meaning, session
 from streamproof.errors import InfrastructureError
 from tests.spark.sessions import FAST
 
@@ -123,3 +123,12 @@ def test_settings_that_decide_the_meaning_hold_while_a_plan_is_built(spark) -> N
         assert spark.conf.get("spark.sql.ansi.enabled") == "false"
     finally:
         spark.conf.set("spark.sql.ansi.enabled", "true")
+
+
+def test_loggers_that_repeat_what_is_raised_are_off_unless_asked_for() -> None:
+    """One of them logs a stack trace when it cannot close a socket twice."""
+    name = "org.apache.spark.sql.execution.python.streaming"
+    quiet, loud = (_log_file(level).read_text() for level in ("error", "info"))
+    number = next(line.split(".")[1] for line in quiet.splitlines() if line.endswith(f"name = {name}"))
+    assert f"logger.{number}.level = off" in quiet.splitlines()
+    assert name not in loud

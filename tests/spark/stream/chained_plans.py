@@ -89,6 +89,7 @@ def stream(name: str, seed: int, count: int = 60) -> sp.PhysicalStream:
     """Events with retractions and CTIs between them; two sources have different columns."""
     chance = random.Random(f"{name} {seed}")
     events: list[Any] = []
+    waiting: list[tuple[int, Any]] = []  # changes, and after how many events they come
     for n in range(count):
         payload: dict[str, Any] = {
             "k": f"k{chance.randint(0, 6)}",
@@ -100,7 +101,9 @@ def stream(name: str, seed: int, count: int = 60) -> sp.PhysicalStream:
         le, length = n + chance.randint(0, 4), chance.randint(1, 8)
         events.append(sp.Insert(f"{name}{n}", le, le + length, payload))
         if chance.random() < 0.2:
-            events.append(sp.Retract(f"{name}{n}", le, le + length, le + chance.randint(0, length - 1), payload))
+            change = sp.Retract(f"{name}{n}", le, le + length, le + chance.randint(0, length - 1), payload)
+            waiting.append((n + chance.randint(0, 8), change))
+        events += [change for due, change in waiting if due == n]
         if n % 10 == 9:
             events.append(sp.Cti(n - 10))
     return sp.PhysicalStream.from_events(events)
