@@ -70,6 +70,10 @@ CHAINED: dict[str, tuple[sp.Stream, int]] = {
         ),
         2,
     ),
+    "a stream without what was counted": (
+        S.without(R.group_by("name").tumbling(10).aggregate(t=sp.count()), "l.v = r.t"),
+        2,
+    ),
     "a source that comes in late": (
         BY_K.join(R, "l.n = r.u", select={"k": "l.k", "name": "r.name", "n": "l.n"}),
         2,
