@@ -46,7 +46,7 @@ class Host(StatefulProcessor):
         query, number = int(key[0]), int(key[1])
         names = ANSWER.names if self._last else list(LINK)
         if query not in self._shipment.digests:
-            yield from (frame.reindex(columns=names, fill_value=0) for frame in rows)
+            yield from (self._passing(frame).reindex(columns=names, fill_value=0) for frame in rows)
             return
         parts = [part for frame in rows for part in _parts(frame)]
         place = (self._shipment.digests[query], query, number)
@@ -55,8 +55,13 @@ class Host(StatefulProcessor):
             answer, size = self._journal.answer(place, stage, parts, keep=self._keep)
         except StreamproofError as error:
             raise WorkerError(error) from None
-        found = [_told(query, number, answer, size, stage), *_links(stage, answer, number)]
+        place_of = (query, number, 0, 0) if self._last else (TO_SINK, 0, query, number)
+        found = [_told(place_of, answer, size, stage), *_links(stage, answer, number)]
         yield pd.DataFrame([[row[name] for name in names] for row in found], columns=names)
+
+    def _passing(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """What is for a later stage, or for the sink: before that, answers know again whose they are."""
+        return frame.assign(query=frame["source"], bucket=frame["order"]) if self._last else frame
 
     def close(self) -> None:
         """Nothing is open: what is kept, the worker keeps."""
@@ -68,10 +73,10 @@ def _parts(frame: pd.DataFrame) -> Iterator[Part]:
         yield Part(source, order, cti, events, dropped, *row[5:])
 
 
-def _told(query: int, number: int, answer: Answer, size: int, stage: Stage) -> dict[str, Any]:
+def _told(place: tuple[int, int, int, int], answer: Answer, size: int, stage: Stage) -> dict[str, Any]:
     """An answer for the sink: of a fragment that others read, the numbers alone."""
     return {
-        "query": query, "bucket": number, "source": TO_SINK, "order": 0, "cti": answer.cti,
+        **dict(zip(("query", "bucket", "source", "order"), place, strict=True)), "cti": answer.cti,
         "input_cti": answer.input_cti, "latest": answer.latest, "events": answer.events, "outputs": answer.outputs,
         "corrections": answer.corrections, "dropped": answer.dropped, "live": answer.live, "state": size,
         "micros": answer.micros, "dead": answer.dead, "all": None, "rows": None if stage.links else answer.rows,

@@ -66,7 +66,8 @@ LINK_DDL: Final = (
 LINK: Final = tuple(column.split()[0] for column in LINK_DDL.split(", "))
 """What goes from stage to stage: packed rows for a later one, and answers for the sink."""
 TO_SINK: Final = -1
-"""In the place of a source: it is an answer."""
+"""In the place of a query: it is an answer, and its query and bucket stand where source and order do. So all answers of
+a stage pass the next ones together, and not bucket by bucket."""
 
 
 @dataclass(frozen=True, slots=True)
