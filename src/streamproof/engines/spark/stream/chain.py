@@ -58,7 +58,10 @@ class Chain:
         for fragment in fragments:
             count = bucket_count(fragment.splitting, buckets)
             own: list[Door] = []
-            for number, name in enumerate([*fragment.sources, *([] if fragment.number else unread)]):
+            names = [*fragment.sources, *([] if fragment.number else unread)]
+            if len(fragments) == 1:
+                names = list(sources)  # in the order in which journals of older checkpoints number them
+            for number, name in enumerate(names):
                 door = _door(fragment, number, name, sources, _feed(fragment, name, fragments, buckets))
                 door = replace(door, buckets=count, query=first + fragment.number, counts=name not in counted)
                 door = replace(door, advance=advances.get(name))
