@@ -59,7 +59,7 @@ class Part:
 
     columns: dict[str, Column]
     result: Column
-    merged: dict[str, Column] | None = None  # the same columns from those of parts of a window, where that can be
+    merge: str | None = None  # what makes the same columns from those of parts of a window, where that can be
 
 
 def aggregation(context: Context, typed: Typed, node: nodes.Aggregation, source: Relation) -> Relation:
@@ -201,7 +201,7 @@ class _Aggregates:
 
     def merged(self, parts: DataFrame) -> DataFrame:
         """The same from what was collected of the panes of each window."""
-        merged = {name: column for each in self.parts for name, column in (each.merged or {}).items()}
+        merged = {name: f.expr(f"{each.merge}({name})") for each in self.parts for name in each.columns}
         return parts.groupBy(*self.keys).agg(*_named(merged))
 
     def results(self, aggregated: DataFrame, rows: DataFrame) -> DataFrame:
@@ -222,12 +222,13 @@ class _Aggregates:
 
 def _float_sum(fn: str, x: str, look: Look) -> Part:
     """Exactly; see `floats`."""
-    total, sums = f.col(f"{x}_total"), float_sums(x, look)
-    mean = f.try_divide(total, f.col(f"{x}_n").cast("double"))
-    return Part(sums, total if fn == "sum" else mean, {name: f.sum(name) for name in sums})
+    result = f"{x}_total" if fn == "sum" else f"try_divide({x}_total, cast({x}_n AS double))"
+    return Part(float_sums(x, look), f.expr(result), "sum")
 
 
 def _ready(agg: Aggregate, value: Value) -> Value:
+    if agg.fn == "count":
+        return value
     if value.type == NULL:
         return convert(value, INT64)
     floats = ("var_samp", "var_pop", "stdev_samp", "stdev_pop", "median", "percentile")
@@ -239,10 +240,10 @@ def part(agg: Aggregate, value: Value, name: str, source: Relation) -> Part:
     x, only = value.column, f.col(name)
     match agg.fn:
         case "count":
-            return Part({name: f.count(f.lit(1))}, only, {name: f.sum(name)})
+            return Part({name: f.expr("count(1)")}, only, "sum")
         case "min" | "max":
             best = f.min if agg.fn == "min" else f.max
-            return Part({name: best(x)}, only, {name: best(name)})
+            return Part({name: best(x)}, only, agg.fn)
         case "count_distinct":
             return Part({name: f.count_distinct(x)}, only)
         case "first" | "last":
@@ -289,7 +290,7 @@ def _whole_sum(fn: str, x: Column, name: str) -> Part:
     if fn == "avg":
         columns[f"{name}_n"] = f.count(x)
     result = mean_of_halves(name) if fn == "avg" else total_of_halves(name)
-    return Part(columns, result, {column: f.sum(column) for column in columns})
+    return Part(columns, result, "sum")
 
 
 def _high(name: str) -> Column:
@@ -314,8 +315,8 @@ def mean_of_halves(name: str) -> Column:
 def _decimal_sum(fn: str, value: Value, name: str) -> Part:
     wide = f.sum(value.column.cast(f"decimal({MAX_PRECISION},{value.type.scale})"))
     if fn == "sum":
-        return Part({name: wide}, f.col(name))
-    return Part({name: wide, f"{name}_n": f.count(value.column)}, mean_of_decimals(name))
+        return Part({name: wide}, f.col(name), "sum")
+    return Part({name: wide, f"{name}_n": f.count(value.column)}, mean_of_decimals(name), "sum")
 
 
 def mean_of_decimals(name: str) -> Column:

@@ -40,7 +40,7 @@ def null_of(kind: Type) -> Value:
 
 def opaque(value: Value, env: Env) -> Value:
     """A constant that Spark does not compute with before it has seen a row: there may be none to raise an error for."""
-    start = next(found.column for column, found in env.items() if column.name == "le")
+    start = env[next(column for column in env if column.name == "le")].column
     return replace(value, column=f.when(start == 2**63 - 1, None).otherwise(value.column), atom=False)
 
 

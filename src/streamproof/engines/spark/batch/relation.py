@@ -5,7 +5,7 @@ One row is one event. Groups of an enclosing group_apply are columns, so that ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -69,9 +69,31 @@ class Relation:
 
 def side_env(schema: Schema, *, prefix: str = "", side: Side | None = None) -> Env:
     """The columns of one input, with a prefix where there are two."""
-    found = {Col(name, side): Value(f.col(f"{prefix}c{n}"), kind, atom=True) for n, (name, kind) in enumerate(schema)}
-    times = {Col(name, side): Value(f.col(f"{prefix}{name}"), INT64, atom=True) for name in ("le", "re")}
-    return {**found, **times}
+    found = {Col(name, side): (f"{prefix}c{n}", kind) for n, (name, kind) in enumerate(schema)}
+    times = {Col(name, side): (f"{prefix}{name}", INT64) for name in ("le", "re")}
+    return _Columns({**found, **times})
+
+
+class _Columns(Mapping[Col, Value]):
+    """Columns that are made when they are asked for: each is several calls of Java."""
+
+    def __init__(self, known: Mapping[Col, tuple[str, Type]]) -> None:
+        self._known, self._made = known, dict[Col, Value]()
+
+    def __getitem__(self, column: Col) -> Value:
+        if column not in self._made:
+            name, kind = self._known[column]
+            self._made[column] = Value(f.col(name), kind, atom=True)
+        return self._made[column]
+
+    def __contains__(self, column: object) -> bool:
+        return column in self._known
+
+    def __iter__(self) -> Iterator[Col]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
 
 
 @dataclass(slots=True)

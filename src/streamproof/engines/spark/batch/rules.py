@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
-
-from pyspark.sql import functions as f
+from typing import Any, Final
 
 from streamproof.engines.spark.batch import aggregates, driven, joins, linear, modules, payloads, windows
 from streamproof.engines.spark.batch.relation import Context, Relation
@@ -16,10 +14,6 @@ from streamproof.plan.check import Typed
 from streamproof.plan.driving import Drift, During, Pairing, Transition
 from streamproof.plan.labels import label
 from streamproof.plan.rules import Rules
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
-
 
 _ROW_BY_ROW: Final = (
     nodes.Where, nodes.Select, nodes.Shift, nodes.Extend, nodes.AlterDuration, nodes.ToPoint, nodes.PointAtEnd,
@@ -53,23 +47,23 @@ def _group_apply(context: Context, typed: Typed, node: nodes.GroupApply) -> Rela
     source = build(context, source_node)
     names = source.schema.names
     added = [f"g{len(source.groups) + n}" for n in range(len(node.key))]
-    keys = [_as_key(source, names.index(key)).alias(name) for key, name in zip(node.key, added, strict=True)]
+    keys = [f"{_as_key(source, names.index(key))} AS {name}" for key, name in zip(node.key, added, strict=True)]
     groups = (*source.groups, *added)
-    inner = source.frame.select("le", "re", *source.groups, *keys, *source.payload)
+    inner = source.frame.selectExpr("le", "re", *source.groups, *keys, *source.payload)
     inside = Relation(inner, source.schema, groups, source.points, source.cheap)
     for leaf in _group_inputs(applied_node):
         context.done[id(leaf)] = inside
     applied = build(context, applied_node)
-    out = [f.col(name).alias(f"c{n}") for n, name in enumerate([*added, *applied.payload])]
-    return Relation(applied.frame.select("le", "re", *source.groups, *out), typed.schema, source.groups)
+    out = [f"{name} AS c{n}" for n, name in enumerate([*added, *applied.payload])]
+    return Relation(applied.frame.selectExpr("le", "re", *source.groups, *out), typed.schema, source.groups)
 
 
-def _as_key(source: Relation, number: int) -> Column:
+def _as_key(source: Relation, number: int) -> str:
     """A column to group by: one NaN, and no −0.0, because Python compares keys too."""
-    column = f.col(f"c{number}")
+    column = f"c{number}"
     if source.schema.columns[number][1] != FLOAT64:
         return column
-    return f.when(f.isnan(column), float("nan")).otherwise(column + 0.0)
+    return f"CASE WHEN isnan({column}) THEN double('NaN') ELSE {column} + 0D END"
 
 
 def _group_inputs(typed: Typed) -> list[Typed]:
