@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from engine import data
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  # what everybody calls it
 
 import streamproof as sp
@@ -42,6 +43,14 @@ def q3(s: DataFrame, r: DataFrame) -> DataFrame:
     return s.select(starts, "k", "v").groupBy("le", "k").agg(F.avg("v").alias("a"))
 
 
+def q3_panes(s: DataFrame, r: DataFrame) -> DataFrame:
+    """Each second aggregated first: better where many events of a key share one."""
+    second = (F.col("le") - F.pmod("le", F.lit(1000))).alias("second")
+    seconds = s.groupBy(second, "k").agg(F.sum("v").alias("v"), F.count("v").alias("n"))
+    spread = seconds.selectExpr("explode(sequence(second - 9000, second, 1000)) AS le", "k", "v", "n")
+    return spread.groupBy("le", "k").agg((F.sum("v") / F.sum("n")).alias("a"))
+
+
 def q4(s: DataFrame, r: DataFrame) -> DataFrame:
     """With the equality of keys alone, as most would write it."""
     left, right = s.toDF("lle", "lre", "lk", "lv"), r.toDF("rle", "rre", "rk", "rv")
@@ -57,24 +66,23 @@ def q4_naive(s: DataFrame, r: DataFrame) -> DataFrame:
 
 def q6(s: DataFrame, r: DataFrame) -> DataFrame:
     start = (F.col("le") - F.pmod("le", F.lit(1000))).alias("le")
-    from pyspark.sql import Window  # noqa: PLC0415
-
     rank = F.rank().over(Window.partitionBy("le").orderBy(F.desc("v")))
     return s.select(start, "k", "v").withColumn("rank", rank).where("rank <= 3").drop("rank")
 
 
-THEIRS = {"Q1": q1, "Q2": q2, "Q3": q3, "Q4": q4, "Q4n": q4_naive, "Q6": q6}
+THEIRS = {"Q1": (q1,), "Q2": (q2,), "Q3": (q3, q3_panes), "Q4": (q4,), "Q4n": (q4_naive,), "Q6": (q6,)}
+"""By hand, in all the ways that may be the best; the best one counts."""
 
 
-def cost(*works: Callable[[], DataFrame], rounds: int) -> list[float]:
+def cost(*works: Callable[[], DataFrame], rounds: int, warm: int) -> list[float]:
     """The least CPU seconds of some rounds of each, in turn, so that all find Java equally warm; rows go nowhere."""
     spent: list[list[float]] = [[] for _ in works]
-    for _ in range(rounds + 1):
+    for _ in range(warm + rounds):
         for work, found in zip(works, spent, strict=True):
             before = tree_cpu()
             work().write.format("noop").mode("overwrite").save()
             found.append(tree_cpu() - before)
-    return [min(found[1:]) for found in spent]
+    return [min(found[warm:]) for found in spent]
 
 
 def frames(spark: SparkSession, name: str, events: int, folder: Path) -> dict[str, DataFrame]:
@@ -88,29 +96,32 @@ def frames(spark: SparkSession, name: str, events: int, folder: Path) -> dict[st
 
 @dataclass(frozen=True)
 class Measured:
-    """CPU seconds of ours, and of the hand-written query where there is one."""
+    """CPU seconds of ours and of the hand-written query."""
 
     query: str
     events: int
     ours: float
-    theirs: float | None
+    theirs: float
+
+    @property
+    def ratio(self) -> float:
+        return self.ours / self.theirs
 
     def __str__(self) -> str:
-        line = f"{self.query:4} {self.events:>10,} events: ours {self.ours:6.2f} CPU-s"
-        if self.theirs is None:
-            return line
-        return f"{line}, hand-written {self.theirs:6.2f}, ratio {self.ours / self.theirs:.2f}"
+        seen = f"ours {self.ours:6.2f} CPU-s, hand-written {self.theirs:6.2f}, ratio {self.ratio:.2f}"
+        return f"{self.query:4} {self.events:>10,} events: {seen}"
 
 
-def compare(spark: SparkSession, name: str, events: int, rounds: int, folder: Path) -> Measured:
+def compare(spark: SparkSession, name: str, events: int, folder: Path, *, rounds: int, warm: int = 3) -> Measured:
     """One query, ours and by hand, on so many events; their results must agree."""
     given = frames(spark, name, events, folder)
     job = OURS[name].on("spark", session=spark)
-    if name not in THEIRS:
-        return Measured(name, events, *cost(lambda: job.batch(given), rounds=rounds), None)
     inputs = given["S"], given.get("R", given["S"])
-    agree(job.batch(given), THEIRS[name](*inputs))
-    return Measured(name, events, *cost(lambda: job.batch(given), lambda: THEIRS[name](*inputs), rounds=rounds))
+    for theirs in THEIRS[name]:
+        agree(job.batch(given), theirs(*inputs))
+    by_hand = [partial(theirs, *inputs) for theirs in THEIRS[name]]
+    ours, *others = cost(lambda: job.batch(given), *by_hand, rounds=rounds, warm=warm)
+    return Measured(name, events, ours, min(others))
 
 
 def agree(ours: DataFrame, theirs: DataFrame) -> None:

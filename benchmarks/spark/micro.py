@@ -84,10 +84,24 @@ def checkpoints(folder: Path) -> Iterator[Path]:
         number += 1
 
 
-def floor(spark: SparkSession, folder: Path, runs: int) -> None:
-    """Seconds per micro-batch of 50 rows: ours, and a stateful function that does nothing."""
-    make_files(folder / "small", 50 * 24, 24, seed=3)
-    frames = {"S": folder / "small"}
+class Clock:
+    """CPU seconds of the whole process tree between the ends of micro-batches; the first ones warm Java up."""
+
+    def __init__(self, skipped: int) -> None:
+        self._skipped, self._seen = skipped, [tree_cpu()]
+
+    def tick(self, *_: object) -> None:
+        self._seen.append(tree_cpu())
+
+    @property
+    def each(self) -> float:
+        spent = np.diff(self._seen)[self._skipped :]
+        return float(np.median(spent))
+
+
+def idle(spark: SparkSession, folder: Path, checkpoint: Path, skipped: int) -> float:
+    """CPU seconds per micro-batch of a stateful function that does nothing."""
+    clock = Clock(skipped)
 
     def nothing(key: Any, frames: Iterator[Any], state: Any) -> Iterator[Any]:
         import pandas as pd  # noqa: PLC0415  # on the worker
@@ -96,29 +110,64 @@ def floor(spark: SparkSession, folder: Path, runs: int) -> None:
         state.update((count,))
         yield pd.DataFrame({"n": [count]})
 
-    def idle(checkpoint: Path) -> list[dict[str, Any]]:
-        frame = table(spark, folder / "small").withColumn("bucket", F.lit(0)).groupBy("bucket")
-        stage = frame.applyInPandasWithState(nothing, "n bigint", "n bigint", "append", "NoTimeout")
-        writer = stage.writeStream.outputMode("append").foreachBatch(lambda batch, _: batch.collect() and None)
-        query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
-        query.awaitTermination()
-        return query.recentProgress
+    def seen(batch: DataFrame, _: int) -> None:
+        batch.collect()
+        clock.tick()
 
-    def kernels(checkpoint: Path) -> list[dict[str, Any]]:
-        stream = QUERIES["Q2"][1]
-        query = stream.on("spark", session=spark).stream(
-            {"S": table(spark, frames["S"])}, time=MAPPING, checkpoint=checkpoint, buckets=1
-        )
-        running = query.start(CallSink(lambda _: None, emit="rows"), trigger={"availableNow": True})
-        running.wait()
-        return running.query.recentProgress
+    frame = table(spark, folder).withColumn("bucket", F.lit(0)).groupBy("bucket")
+    stage = frame.applyInPandasWithState(nothing, "n bigint", "n bigint", "append", "NoTimeout")
+    writer = stage.writeStream.outputMode("append").foreachBatch(seen).trigger(availableNow=True)
+    writer.option("checkpointLocation", str(checkpoint)).start().awaitTermination()
+    return clock.each
 
-    places = checkpoints(folder / "floor")
+
+def hosted(spark: SparkSession, stream: sp.Stream, folder: Path, checkpoint: Path, skipped: int, **how: Any) -> float:
+    """CPU seconds per micro-batch of ours."""
+    clock = Clock(skipped)
+    query = stream.on("spark", session=spark).stream(
+        {"S": table(spark, folder)}, time=MAPPING, checkpoint=checkpoint, **how
+    )
+    query.start(CallSink(clock.tick, emit="rows"), trigger={"availableNow": True}).wait()
+    return clock.each
+
+
+def floor(spark: SparkSession, folder: Path, runs: int) -> tuple[float, float]:
+    """CPU seconds per micro-batch of 50 rows: ours, and a stateful function that does nothing."""
+    make_files(folder / "small", 50 * 24, 24, seed=3)
+    places, small = checkpoints(folder / "floor"), folder / "small"
+    stream, mine, theirs = QUERIES["Q2"][1], [], []
     for _ in range(runs):
-        for name, work in (("do nothing", idle), ("ours", kernels)):
-            progress = work(next(places))[4:]
-            whole, adding = (
-                sorted(p["durationMs"][part] for p in progress)[len(progress) // 2]
-                for part in ("triggerExecution", "addBatch")
-            )
-            print(f"{name:12} median {whole} ms per micro-batch, {adding} in addBatch", flush=True)
+        theirs.append(idle(spark, small, next(places), skipped=6))
+        mine.append(hosted(spark, stream, small, next(places), skipped=6, buckets=1))
+    return min(mine), min(theirs)
+
+
+def live_files(folder: Path, keys: int, batches: int) -> None:
+    """A file with an event of each key, and then files that touch one key in a hundred."""
+    random = np.random.default_rng(7)
+    folder.mkdir(parents=True)
+    for number in range(batches):
+        touched = np.arange(keys) if number == 0 else random.choice(keys, keys // 100, replace=False)
+        le = np.full(len(touched), number * 1000, np.int64)
+        last = number * 1000 - DELAY
+        rows = pa.table({
+            "kind": pa.array(np.append(np.zeros(len(touched), np.int8), np.int8(2))),
+            "le": np.append(le, last),
+            "re": np.append(le + 1, last),
+            "k": np.append(touched, 0),
+            "v": np.append(random.integers(0, 1000, len(touched)) / 8, 0.0),
+        })  # fmt: skip
+        file = folder / f"{number:06}.parquet"
+        pq.write_table(rows, file)
+        os.utime(file, (1e9 + number, 1e9 + number))
+
+
+def lively(spark: SparkSession, folder: Path, counts: tuple[int, ...]) -> list[float]:
+    """CPU seconds per micro-batch that touches one key in a hundred, with so many keys alive."""
+    places = checkpoints(folder / "lively")
+    stream = POINTS.group_by("k").tumbling(10**12).aggregate(n=sp.count(), s=sp.sum("v"))
+    spent = []
+    for keys in counts:
+        live_files(folder / f"live-{keys}", keys, 12)
+        spent.append(hosted(spark, stream, folder / f"live-{keys}", next(places), skipped=4))
+    return spent
