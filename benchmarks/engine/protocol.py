@@ -24,6 +24,7 @@ class Task:
     batch: int = 100_000
     delay: int = 5_000  # how far the watermark trails behind the greatest start, in ms
     latency: float = 0.0  # how many seconds small batches may wait for others; peers may leave it out
+    pushed: bool = False  # whether rows are pushed into a running query; peers may leave it out
     keep: str | None = None  # write the result rows to this Parquet file; otherwise they are thrown away
 
     def path(self, kind: str, form: str = "parquet") -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import streamproof as sp
 from engine.protocol import Answer, Run, Task, serve
 from streamproof.engines.base import Settings, prepare
-from streamproof.engines.local import LocalEngine
+from streamproof.engines.local import LocalEngine, in_turn
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
 from streamproof.events.schema import Schema
@@ -91,7 +91,7 @@ def run(task: Task) -> Answer:
     files = FILES.get(task.query, {"S": "plain"})
     typed = prepare(STREAMS[task.query].plan, dict.fromkeys(files, SCHEMA), settings)
     inputs = {name: batches(task, kind) for name, kind in files.items()}
-    output = LocalEngine(latency=task.latency).run(typed, inputs, settings)
+    output = pushed(task, inputs) if task.pushed else LocalEngine(latency=task.latency).run(typed, inputs, settings)
     if task.keep:
         history = History.from_batches(typed.schema, output).rows
         pq.write_table(history.append_column("t", history["le"]), task.keep)
@@ -101,6 +101,17 @@ def run(task: Task) -> Answer:
         sent += batch.rows.num_rows
         rows += sum(int(part.to_numpy().sum()) for part in batch.rows["w"].chunks)
     return Answer(rows, sent, peak_mb())
+
+
+def pushed(task: Task, inputs: Mapping[str, Iterable[Batch]]) -> Iterator[Batch]:
+    """The same from a running query: every batch is pushed, and what has come out is pulled after each."""
+    job = STREAMS[task.query].on("local", modules=[Weighted], latency=task.latency)
+    query = job.start(dict.fromkeys(inputs, SCHEMA), keep_history=False)
+    for name, batch in in_turn(inputs):
+        query.push(name, batch)
+        yield from query.pull()
+    query.finish()
+    yield from query.pull()
 
 
 def peak_mb() -> float:
