@@ -248,3 +248,23 @@ def test_only_the_first_violations_are_kept_in_words(policy: Policy) -> None:
     validator = Validator(policy=policy, keep=2)
     validator.check(stream([Insert("a", 1, 1, {"v": 1})] * 5, V))
     assert (len(validator.violations), validator.counts) == (2, {"empty_lifetime": 5})
+
+
+NOTHING = {"k": None, "v": None}
+
+
+def test_among_many_live_events_few_are_found_by_their_ids() -> None:
+    """Small chunks beside a large memory: an index of ids answers, and forgets as the memory does."""
+    many = [Insert(f"e{n}", n, n + 10_000, NOTHING) for n in range(2_000)]
+    validator = Validator()
+    assert chunked(validator, many, 5) == many
+    assert validator.live == 2_000
+    end = Retract("e7", 7, 10_007, 9_000, NOTHING)
+    assert chunked(validator, [end], 1) == [end]
+    with pytest.raises(InputError, match='the id "e1999" belongs to a live event'):
+        chunked(validator, [Insert("e1999", 2_000, 2_001, NOTHING)], 1)
+    with pytest.raises(InputError, match='names "e2000", but no such event is live'):
+        chunked(validator, [Retract("e2000", 2_000, 2_001, 2_000, NOTHING)], 1)
+    later = [Cti(10_000), Insert("e7", 10_000, 10_001, NOTHING), Insert("e2000", 10_000, 10_001, NOTHING)]
+    assert chunked(validator, later, 1) == later
+    assert validator.live == 2_001  # the first e7 ended before the CTI

@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 
 from streamproof.errors import ErrorName, InputError
 from streamproof.events.event import Cti, Event, Insert
+from streamproof.events.ids import IdIndex
 from streamproof.events.order import Flags, Ints, Words, ints, one_array, pack, pieces_of
 from streamproof.events.schema import Schema
 from streamproof.events.stream import CTI, INSERT, RETRACT, PhysicalStream
@@ -41,6 +42,7 @@ Rule: TypeAlias = Literal[
 ]
 RULES: Final[tuple[Rule, ...]] = Rule.__args__  # type: ignore[attr-defined]  # the words of the Literal, in order of checking
 _OK: Final = len(RULES)
+MANY_TIMES: Final = 8  # so many times as many live events as a chunk has, and their ids are worth an index
 _CODE: Final = {rule: code for code, rule in enumerate(RULES)}
 Verdicts: TypeAlias = npt.NDArray[np.int8]
 """Per row the number of the first rule that it breaks, or `_OK`."""
@@ -108,7 +110,9 @@ class Validator:
         self.cti = BEGINNING  # the last CTI
         self.forgetful = False  # True: no id comes twice and nothing is retracted, so no event need be remembered
         self._keep = keep
-        self._live: PhysicalStream | None = None  # live events as inserts with their current end
+        self._live: PhysicalStream | None = None  # live events as inserts with their current end, and some that ended
+        self._index: IdIndex | None = None  # of their ids, as long as chunks are small beside them
+        self._forget_at = 1024  # how many of these there may be before those that ended are looked for
         self._latest = BEGINNING  # the greatest le of an insert
         self._dead: list[PhysicalStream] = []
 
@@ -120,11 +124,13 @@ class Validator:
     @property
     def live(self) -> int:
         """How many events are remembered."""
-        return 0 if self._live is None else len(self._live)
+        return 0 if self.remembered is None else len(self.remembered)
 
     @property
     def remembered(self) -> PhysicalStream | None:
         """The events that may still change, as inserts with their current end; None before the first chunk."""
+        if self._live is not None:
+            self._live = self._lasting(self._live)
         return self._live
 
     def snapshot(self) -> dict[str, object]:
@@ -134,7 +140,7 @@ class Validator:
     def restore(self, state: Mapping[str, Any], remembered: PhysicalStream | None) -> None:
         """The inverse of `snapshot` and `remembered`."""
         self.cti, self.rows_seen, self._latest = state["cti"], state["rows_seen"], state["latest"]
-        self.counts, self._live = dict(state["counts"]), remembered
+        self.counts, self._live, self._index = dict(state["counts"]), remembered, None
 
     def check(self, chunk: PhysicalStream) -> PhysicalStream:
         """The legal part of the next chunk. After an error it is as if the chunk had not come."""
@@ -145,7 +151,7 @@ class Validator:
         verdicts = self._judge(rows)
         bad = verdicts[rows.old :] != _OK
         if bad.any():
-            self._live = known if self.policy == "fail" else self._live
+            self._live = known if self.policy == "fail" else self._live  # an index that knows more does no harm
             self._report(chunk, rows, verdicts)
         legal = chunk.filter(~bad)
         self._remember(both, rows, verdicts == _OK)
@@ -154,10 +160,23 @@ class Validator:
 
     def _recall(self, chunk: PhysicalStream) -> PhysicalStream:
         """The live events that the chunk speaks of; they leave the state until `_remember`."""
-        live = PhysicalStream.empty(chunk.schema) if self._live is None else self._live
-        spoken = pc.is_in(live.rows["id"], value_set=one_array(chunk.rows["id"])).to_numpy()
+        self._live = live = PhysicalStream.empty(chunk.schema) if self._live is None else self._live
+        ids = one_array(chunk.rows["id"])
+        if len(live) < MANY_TIMES * len(chunk):
+            self._index = None
+        else:
+            self._index = self._index or IdIndex(one_array(live.rows["id"]))
+            ids = self._index.among(ids)
+        spoken = pc.is_in(live.rows["id"], value_set=ids).to_numpy() if len(ids) else np.zeros(0, np.bool_)
+        if not spoken.any():
+            return PhysicalStream.empty(chunk.schema)
         self._live = live.filter(~spoken)
-        return live.filter(spoken)
+        return self._lasting(live.filter(spoken))
+
+    def _lasting(self, live: PhysicalStream) -> PhysicalStream:
+        """Live events without those that ended before the last CTI: they can change no more."""
+        lasting = ints(live.rows["re"]) >= self.cti
+        return live if lasting.all() else live.filter(lasting)
 
     def _judge(self, rows: _Chunk) -> Verdicts:
         """What each row is guilty of. The first guilty row is exact at once, the others after a walk."""
@@ -239,13 +258,17 @@ class Validator:
         table = table.set_column(0, table.schema.field(0), pa.array(np.full(len(kept), INSERT, np.int8)))
         table = table.set_column(3, table.schema.field(3), pa.array(rows.after[kept]))
         table = table.set_column(4, table.schema.field(4), pa.nulls(len(kept), pa.int64()))
-        self._live = self._settled(PhysicalStream(both.schema, table), moved=len(times) > 0)
+        self._live = self._settled(PhysicalStream(both.schema, table))
 
-    def _settled(self, changed: PhysicalStream, *, moved: bool) -> PhysicalStream:
-        """The live events after a chunk; a CTI that moved lets go of what ended before it."""
+    def _settled(self, changed: PhysicalStream) -> PhysicalStream:
+        """The live events after a chunk. What ended before the CTI goes now and then: small chunks cost little."""
         assert self._live is not None
-        others = self._live.filter(ints(self._live.rows["re"]) >= self.cti) if moved else self._live
-        live = PhysicalStream.concat([others, changed])
+        live = PhysicalStream.concat([self._live, changed])
+        if self._index is not None:
+            self._index.add(one_array(changed.rows["id"]))
+        if len(live) >= self._forget_at:
+            live = self._lasting(live)
+            self._forget_at, self._index = max(1024, 2 * len(live)), None
         many = live.rows.num_columns and live.rows.column(0).num_chunks > 64
         return PhysicalStream(live.schema, live.rows.combine_chunks()) if many else live
 
