@@ -70,9 +70,10 @@ def batches(task: Task, kind: str) -> Iterator[Batch]:
 
     However small the batches, the file is read in the same pieces: small batches come from queues, not from Parquet.
     What the reader would buffer ahead, it keeps until the end of the file: the longer the file, the more memory.
+    Without a buffer it reads a column of a whole row group at once.
     """
     latest = -FOREVER
-    file = pq.ParquetFile(task.path(kind), pre_buffer=False)
+    file = pq.ParquetFile(task.path(kind), pre_buffer=False, buffer_size=1 << 18)
     columns = [name for name in file.schema_arrow.names if name != "re" or task.query not in OF_POINTS]
     for part in file.iter_batches(batch_size=max(task.batch, READ), columns=columns, use_threads=False):
         read = dict(zip(columns, part.columns, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,8 @@ from streamproof.errors import InputError
 from streamproof.events.files.metadata import read_metadata
 from streamproof.events.files.rejects import Rejects
 from streamproof.events.files.tabular import Part, columns_of
+
+BUFFER: Final = 1 << 18  # bytes of a column
 
 
 class ParquetFile:
@@ -30,7 +33,8 @@ class ParquetFile:
 
     def _open(self) -> pq.ParquetFile:
         try:
-            return pq.ParquetFile(self._path, pre_buffer=False)  # or it keeps what it has read until the end
+            # what it reads ahead, it would keep until the end; and a column of a row group it would read at once
+            return pq.ParquetFile(self._path, pre_buffer=False, buffer_size=BUFFER)
         except pa.ArrowInvalid as error:
             raise InputError(f"not a Parquet file: {error}", at=str(self._path), fix="check its format") from None
 

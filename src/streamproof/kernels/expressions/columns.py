@@ -47,11 +47,11 @@ class Columns:
         self.rows = rows
         self.lost = lost
         self._arrays: dict[Col, pa.Array] = dict(arrays)
-        self._missing: Callable[[Col], pa.Array] = self._unknown
+        self._missing: Callable[[Col], pa.Array] | None = None  # no method of its own: in a cycle, arrays live too long
 
     def __getitem__(self, column: Col) -> pa.Array:
         if column not in self._arrays:
-            self._arrays[column] = self._missing(column)
+            self._arrays[column] = self._unknown(column) if self._missing is None else self._missing(column)
         return self._arrays[column]
 
     def where(self, condition: pa.BooleanArray) -> Columns:
