@@ -10,6 +10,7 @@ from streamproof.errors import RunError
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
 from streamproof.kernels.base import Context, State
 from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.compiled import loop
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.runs import LE, PAYLOAD, W, least, ordered
 from streamproof.kernels.store import Found, Store
@@ -123,13 +124,12 @@ class General(Moving):
         return self._members(windows.take(filled), number[found.query], found)
 
     def _members(self, windows: Windows, window: Ints, found: Found) -> Members:
-        rows, slot = found.rows, _slots(found)
-        if len(found.parts) > 1 and len(windows.le) > 1:
-            order = np.argsort(window, kind="stable")
-            window, rows, slot = window[order], rows[order], slot[order]
+        window, rows, slot = _by_window(window, found, len(windows.le))
         # where lifetimes are among the cells, the store holds points instead
         times, kept = (PAYLOAD, PAYLOAD + 2) if self._timed else (LE, PAYLOAD)
-        le, re, w = (np.ascontiguousarray(rows[:, n]) for n in (times, times + 1, W))
+        le, re, w = rows[:, times], rows[:, times + 1], np.ascontiguousarray(rows[:, W])
+        if not isinstance(self.typed.node, nodes.TopK):  # a ranking does not read lifetimes
+            le, re = np.ascontiguousarray(le), np.ascontiguousarray(re)
         layout = self.evaluator.kept.layout
         return Members(windows, window, le, re, w, slot, rows[:, kept:], layout, self.context.strings)
 
@@ -275,15 +275,32 @@ def frames_of(typed: Typed, lively: Liveliness, context: Context) -> Frames:
     return Grid(window, lively, context)
 
 
-def _slots(found: Found) -> Ints:
-    """A number for each event found."""
+def _by_window(window: Ints, found: Found, windows: int) -> tuple[Ints, Cells, Ints]:
+    """Events found, one window after the other, with the window of each and a number of the event.
+
+    Events of one run come in the order of their windows, so they are put where they belong run by run.
+    """
     if len(found.parts) == 1:
-        return found.parts[0][1]
-    offset, slots = 0, []
-    for rows, at in found.parts:
-        slots.append(at + offset)
-        offset += len(rows)
-    return np.concatenate(slots)
+        return window, found.rows, found.parts[0][1]
+    ends = np.cumsum(np.bincount(window, minlength=windows))
+    places = np.concatenate([[0], ends])  # where the next event of each window goes
+    rows = np.empty((len(window), found.parts[0][0].shape[1]), np.int64)
+    placed, slot = np.empty(len(window), np.int64), np.empty(len(window), np.int64)
+    done = offset = 0
+    for part, at in found.parts:
+        _place(part, at, window[done : done + len(at)], offset, places, rows, placed, slot)
+        done, offset = done + len(at), offset + len(part)
+    return placed, rows, slot
+
+
+@loop
+def _place(part, at, window, offset, places, rows, placed, slot):  # type: ignore[no-untyped-def]
+    for n in range(len(at)):
+        to = places[window[n]]
+        places[window[n]] += 1
+        for c in range(rows.shape[1]):
+            rows[to, c] = part[at[n], c]
+        placed[to], slot[to] = window[n], offset + at[n]
 
 
 def _part(state: State, prefix: str) -> State:

@@ -145,7 +145,7 @@ def difference(group_before: Ints, before: Rows, group_after: Ints, after: Rows)
 
 def nets(identity: Cells, w: Ints) -> tuple[Ints, Ints]:
     """Of rows that are equal in their cells the sum of the weights and the first one, in the order of the firsts."""
-    room = 1 << max(10, len(w).bit_length())
+    room = 1 << max(4, len(w).bit_length())
     found: tuple[Ints, Ints] = _nets(Interner(identity.shape[1], room).intern(identity), w)
     return found
 

@@ -93,13 +93,22 @@ class Members:
 
 def unique_windows(group: Ints, le: Ints, re: Ints) -> Windows:
     """Windows sorted by group and start, each once."""
-    if len(group) < 2:
+    if _is_rising(group, le):
         return Windows(group, le, re)
     order = order_by(group, le)
     group, le, re = group[order], le[order], re[order]
     fresh = np.ones(len(group), np.bool_)
     fresh[1:] = (group[1:] != group[:-1]) | (le[1:] != le[:-1])
     return Windows(group[fresh], le[fresh], re[fresh])
+
+
+@loop
+def _is_rising(group, le):  # type: ignore[no-untyped-def]
+    """Whether windows come by group and start already, each once."""
+    for n in range(1, len(group)):
+        if group[n] < group[n - 1] or (group[n] == group[n - 1] and le[n] <= le[n - 1]):
+            return False
+    return True
 
 
 def once(numbers: Ints) -> Ints:
