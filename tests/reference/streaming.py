@@ -23,13 +23,14 @@ from streamproof.engines.local import LocalEngine, in_turn
 from streamproof.engines.local.graph import Graph
 from streamproof.engines.local.processor import context_of
 from streamproof.engines.local.snapshot import restore, save
-from streamproof.errors import ERROR_NAMES, StreamproofError
+from streamproof.errors import ERROR_NAMES, InputError, StreamproofError
 from streamproof.events.batch import Batch
 from streamproof.events.event import Cti, write_event
 from streamproof.events.history import History
-from streamproof.events.physical import PhysicalStream, to_batches
+from streamproof.events.physical import PhysicalStream, from_batches, to_batches
 from streamproof.events.schema import Schema
 from streamproof.events.time import FOREVER
+from streamproof.events.validate import Validator
 from streamproof.kernels.base import Emission
 from streamproof.kernels.delta import Delta
 from streamproof.language import json as plan_json
@@ -105,8 +106,12 @@ def _chunks(stream: Stream, chance: random.Random) -> list[PhysicalStream]:
 
 
 def broken_promise(output: Sequence[Batch], schema: Schema, *, final: bool = False) -> str:
-    """What the output does wrong on the way; nothing if all is well."""
-    return promises.broken_promise(output, schema, final=final, complete=False).text
+    """What the output does wrong on the way, as rows and as physical events; nothing if all is well."""
+    try:
+        Validator().check(from_batches(output, schema=schema))
+    except InputError as error:
+        return str(error)
+    return promises.broken_promise(output, final=final, complete=False).text
 
 
 def may_fail_so(case: Case, typed: Typed, name: str, expected: object) -> bool:
