@@ -14,6 +14,7 @@ from streamproof.plan.nodes import walk
 from streamproof.workbench.advancing import arrived
 from streamproof.workbench.case import Case
 from streamproof.workbench.oracle import Oracle
+from streamproof.workbench.partners import with_late_partners
 from streamproof.workbench.schedule import DEFAULTS, LAW_OF, Schedule
 from streamproof.workbench.shrink import shrink
 from streamproof.workbench.subjects import Ran, Subject, prefixes
@@ -79,16 +80,18 @@ class Judge:
     def _may_fail(self, case: Case, name: str) -> bool:
         """Whether an engine may fail so although the whole has a result.
 
-        A streaming engine cannot know that an event will be taken back, so the error may be one of a prefix.
+        A streaming engine cannot know that an event will be taken back, so the error may be one of a prefix; nor that
+        the partner of a row is on its way, so it may be that of the row alone.
         """
         if not self.subject.streams or name in OF_STREAMS:
             return False
         if name == "output_in_past" and any(getattr(n, "restriction", None) == "time_bound" for n in walk(case.plan)):
             return True  # a promise that the module does not keep, which only shows over time
+        plans = [case.plan, *with_late_partners(case.plan)]
         for seen in prefixes(case):
             tables = {n: History.from_batches(case.schemas[n], parts).rows for n, parts in seen.items()}
-            found = self.oracle.expected(case, tables)
-            if isinstance(found, Failure) and found.name == name:
+            found = [self.oracle.expected(replace(case, plan=plan), tables) for plan in plans]
+            if any(isinstance(one, Failure) and one.name == name for one in found):
                 return True
         return False
 
