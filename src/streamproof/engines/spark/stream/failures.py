@@ -11,6 +11,7 @@ from streamproof.errors import InfrastructureError, StreamproofError
 
 _MARK: Final = "streamproof-error:"
 _MARKED: Final = re.compile(re.escape(_MARK) + r" (\{.*\})")
+_RAISED: Final = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)\b")  # the end of a traceback
 
 
 class WorkerError(Exception):
@@ -28,11 +29,18 @@ def error_from(text: str) -> StreamproofError:
     >>> error = error_from(f"Task failed: {worker} at line 1")
     >>> type(error).__name__, error.what, error.at
     ('RunError', 'uda m@1 failed', 'window [0, 10)')
+
+    What is not ours is told by its first line, and by what was raised in Python, if anything was:
+
+    >>> print(error_from("Query failed. Traceback:\\n  File x, line 1\\nOSError: no space left\\n  at org.apache").what)
+    the streaming query failed: Query failed. Traceback: OSError: no space left
     """
     marked = _MARKED.search(text)
     if marked is None:
         lines = [line for line in text.strip().splitlines() if line.strip()]
         what = lines[0][:500] if lines else "it does not say why"
+        raised = [line for line in lines[1:] if _RAISED.match(line)]
+        what += f" {raised[-1][:500]}" if raised else ""
         return InfrastructureError(f"the streaming query failed: {what}", fix="look at Spark's log")
     document, _ = json.JSONDecoder().raw_decode(marked[1])
     kind = getattr(errors, document["class"], StreamproofError)
