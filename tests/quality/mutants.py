@@ -89,6 +89,8 @@ MUTANTS: Final = (
            "first[n] = (le[n] - offset - size) // hop + 1", "first[n] = (le[n] - offset - size) // hop + 2"),
     Mutant("hopping: the last window that an event reaches into is missed", f"{W}/grid.py",
            "last[n] = min((re[n] - offset - 1) // hop, last_due)", "last[n] = min((re[n] - offset - 2) // hop, last_due)"),
+    Mutant("hopping sums: changes that cancel in one window do so for ever", f"{W}/sliding.py",
+           "if at[1, LEAVE] < at[1, ENTER]:\n        leaving", "if False:\n        leaving"),
     Mutant("windows: early CTI, open windows are sealed", f"{W}/liveliness.py",
            "return min(held, opened)", "return held"),
     Mutant("windows: final results come one tick too early", f"{W}/liveliness.py",

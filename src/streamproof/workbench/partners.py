@@ -6,38 +6,50 @@ an outer join or a clip, it is alone for a while, even if both come from one eve
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
-from functools import partial
-from typing import Literal
+from itertools import chain, combinations, count
+from typing import Final
 
 from streamproof.events.schema import BOOL
 from streamproof.plan import nodes
 from streamproof.plan.expr import Lit
 from streamproof.plan.nodes import Node, Plan, transform
 
-Side = Literal["left", "right"]
+MOST: Final = 4  # operators of which every choice is tried; of more, each alone and all together
 
 
 def with_late_partners(plan: Plan) -> Iterator[Plan]:
-    """The plan as it is while partners are still to come: from the right, and from the left of full outer joins.
+    """The plan as it is while partners are still to come: in one of its operators, or in several.
 
     >>> from streamproof.plan.parse import parse
     >>> plan = nodes.AntiJoin(nodes.Source("S"), nodes.Source("R"), parse("true"))
     >>> [type(part).__name__ for late in with_late_partners(plan) for part in nodes.walk(late)]
     ['AntiJoin', 'Source', 'Where', 'Source']
     """
-    sides: tuple[Side, ...] = ("right", "left")
-    for side in sides:
-        late = transform(plan, partial(_without, side=side))
-        if late != plan:
-            yield late
+    numbers = range(sum(len(_waiting(node)) for node in nodes.walk(plan)))
+    sizes = range(1, len(numbers) + 1) if len(numbers) <= MOST else (1, len(numbers))
+    for chosen in chain.from_iterable(combinations(numbers, size) for size in sizes):
+        yield _without(plan, chosen)
 
 
-def _without(node: Node, *, side: Side) -> Node:
-    waits = nodes.FullOuter if side == "left" else nodes.AntiJoin | nodes.LeftOuter | nodes.FullOuter
-    if isinstance(node, waits):
-        return replace(node, **{side: nodes.Where(getattr(node, side), Lit(False, BOOL))})
-    if isinstance(node, nodes.Clip) and side == "right":
-        return replace(node, by=nodes.Where(node.by, Lit(False, BOOL)))
-    return node
+def _waiting(node: Node) -> tuple[str, ...]:
+    """The inputs without which an operator goes on."""
+    match node:
+        case nodes.AntiJoin() | nodes.LeftOuter():
+            return ("right",)
+        case nodes.FullOuter():
+            return ("left", "right")
+        case nodes.Clip():
+            return ("by",)
+    return ()
+
+
+def _without(plan: Plan, chosen: Container[int]) -> Plan:
+    numbers = count()
+
+    def change(node: Node) -> Node:
+        late = [name for name in _waiting(node) if next(numbers) in chosen]
+        return replace(node, **{name: nodes.Where(getattr(node, name), Lit(False, BOOL)) for name in late})
+
+    return transform(plan, change)

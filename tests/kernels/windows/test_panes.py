@@ -109,3 +109,16 @@ def test_one_group_may_correct_more_windows_than_there_is_room_for() -> None:
     )
     assert len(late) == 303
     assert late == whole
+
+
+def test_changes_that_cancel_in_one_window_change_others() -> None:
+    """An event moves on: windows with its old and its new place stay as they are, those with one of them do not."""
+    typed = check(nodes.Aggregation(nodes.Source("S"), Hopping(4, 1), AGGS), {"S": SCHEMA})
+    found = {}
+    for fast in (True, False):
+        running = WindowKernel(typed, Context(installed()), fast=fast)
+        rows = [(0, 1, 1), (20, 21, 1)], [(0, 1, -1), (2, 3, 1)]
+        pushes = [Batch.from_rows(SCHEMA, [(*row, {"v": 1.5, "n": 3}) for row in part]) for part in rows]
+        made = [running.on_batch(0, Delta.from_batch(push)) for push in pushes]
+        found[fast] = bag(made)
+    assert found[True] == found[False]

@@ -128,6 +128,19 @@ def correct(starts, of_starts, moves, of_moves, new_starts, new_moves, numbers, 
 
 
 @njit(cache=True, inline="always")
+def _next_change(new_starts, new_moves, at, numbers):  # type: ignore[no-untyped-def]
+    """The first window that changes may change again, where those of the present one cancel."""
+    upcoming, leaving = np.int64(FOREVER), np.int64(FOREVER)
+    if at[1, ENTER] < at[1, STARTS_END]:
+        upcoming = new_starts[at[1, ENTER], PLACE]
+    if at[1, MOVE] < at[1, MOVES_END]:
+        upcoming = min(upcoming, new_moves[at[1, MOVE], PLACE])
+    if at[1, LEAVE] < at[1, ENTER]:
+        leaving = new_starts[at[1, LEAVE], PLACE] // numbers[PER_HOP] + 1
+    return min(leaving, first_with(upcoming, numbers))
+
+
+@njit(cache=True, inline="always")
 def _correct_group(starts, moves, new_starts, new_moves, at, sums, group, window, numbers, emitted, found, size):  # type: ignore[no-untyped-def]
     """The first row of ``sums`` is what was, the second what changes. −1 where no room is left."""
     sums[:] = 0
@@ -135,12 +148,7 @@ def _correct_group(starts, moves, new_starts, new_moves, at, sums, group, window
         _advance(sums, 0, starts, moves, at, window, numbers)
         _advance(sums, 1, new_starts, new_moves, at, window, numbers)
         if _nothing(sums, 1):
-            upcoming = np.int64(FOREVER)
-            if at[1, ENTER] < at[1, STARTS_END]:
-                upcoming = new_starts[at[1, ENTER], PLACE]
-            if at[1, MOVE] < at[1, MOVES_END]:
-                upcoming = min(upcoming, new_moves[at[1, MOVE], PLACE])
-            window = max(window + 1, first_with(upcoming, numbers))
+            window = max(window + 1, _next_change(new_starts, new_moves, at, numbers))
             continue
         if size + 2 > len(found):
             return -1
