@@ -36,7 +36,7 @@ incident = st.fixed_dictionaries({"zone": st.integers(0, 9), "danger": st.floats
 def drawn(strategy: Any, many: int = 60) -> list[Any]:
     found: list[Any] = []
 
-    @settings(max_examples=many, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=many, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(strategy)
     def collect(value: Any) -> None:
         found.append(value)

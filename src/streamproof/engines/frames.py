@@ -23,14 +23,14 @@ class Tabular(Protocol):
 
     def to_pandas(self) -> Any:
         """The history as a pandas data frame."""
-        return _frame(self.history, "pandas")
+        return to_frame(self.history, "pandas")
 
     def to_polars(self) -> Any:
         """The history as a Polars data frame."""
-        return _frame(self.history, "polars")
+        return to_frame(self.history, "polars")
 
 
-def _frame(history: History, library: str) -> Any:
+def to_frame(history: History, library: str) -> Any:
     """The events of a history as a data frame of pandas or Polars, which must be installed."""
     try:
         module = importlib.import_module(library)
