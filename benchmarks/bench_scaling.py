@@ -1,6 +1,6 @@
 """What a micro-batch costs on Spark, as a fixed part and a part per event: the figures to size a cluster with.
 
-python benchmarks/bench_scaling.py [--query Q2 --query Q4] [--batches 6] [--rate 1000000]
+python benchmarks/bench_scaling.py [--query Q2 --query Q4] [--batches 7] [--rate 1000000]
 
 Each query runs with micro-batches of several sizes; CPU seconds of the whole process tree per micro-batch (Python, Java
 and the Python workers, once Java is warm) are fitted by o + c·events. From that follow the cores for a rate of events:
@@ -19,13 +19,14 @@ from pathlib import Path
 import numpy as np
 from engine.report import save
 from pyspark.sql import SparkSession
-from spark.micro import QUERIES, checkpoints, make_files, measured, ours
+from spark.micro import QUERIES, checkpoints, hosted, make_files
 
 from streamproof.engines.spark.session import STREAMING, session
 from streamproof.plan.nodes import sources
 
 SIZES = (10_000, 100_000, 300_000)
 PERIODS = (1, 10, 60)
+SKIPPED = 2  # micro-batches
 
 
 @dataclass(frozen=True)
@@ -56,21 +57,20 @@ class Cost:
         )
 
 
-def cost_of(spark: SparkSession, name: str, folder: Path, batches: int, places: Iterator[Path]) -> Cost:
-    """One query with micro-batches of each size; the first run warms Java up."""
+def cost_of(spark: SparkSession, name: str, folder: Path, places: Iterator[Path]) -> Cost:
+    """One query with micro-batches of each size; the first run warms Java up, and first micro-batches start a query."""
     _, stream = QUERIES[name]
     inputs, points = len(sources(stream.plan)), []
     for size in (SIZES[0], *SIZES):
         folders = {source: folder / str(size) / source for source in ("S", "R")}
-        cpu, _, _ = measured(lambda folders=folders: ours(spark, stream, folders, next(places)))
-        points.append((size * inputs, cpu / batches))
+        points.append((size * inputs, hosted(spark, stream, folders, next(places), skipped=SKIPPED)))
     return Cost(name, tuple(points[1:]))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--query", action="append", choices=list(QUERIES))
-    parser.add_argument("--batches", type=int, default=6)
+    parser.add_argument("--batches", type=int, default=7)
     parser.add_argument("--rate", type=int, default=1_000_000, help="events per second to extrapolate to")
     options = parser.parse_args()
     memory = Path("/dev/shm")
@@ -83,7 +83,7 @@ def main() -> None:
                 make_files(folder / str(size) / name, size * options.batches, options.batches, seed)
         found = []
         for name in options.query or QUERIES:
-            found.append(cost_of(spark, name, folder, options.batches, places))
+            found.append(cost_of(spark, name, folder, places))
             print(found[-1].said(options.rate), flush=True)
         save("scaling", {each.query: {"points": each.points, "line": each.line} for each in found})
     finally:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812  # what everybody calls it
 
 import streamproof as sp
 from spark.cpu import tree_cpu
-from streamproof.engines.spark.sinks import CallSink, OutputBatch
+from streamproof.engines.spark.sinks import CallSink
 from streamproof.plan.nodes import sources
 
 KEYS, DELAY, LONGEST = 1_000, 5_000, 20
@@ -57,24 +56,6 @@ def make_files(folder: Path, events: int, batches: int, seed: int) -> None:
 def table(spark: SparkSession, folder: Path) -> DataFrame:
     schema = spark.read.parquet(str(folder)).schema
     return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
-
-
-def ours(spark: SparkSession, stream: sp.Stream, folders: dict[str, Path], checkpoint: Path) -> int:
-    rows = [0]
-
-    def count(batch: OutputBatch) -> None:
-        rows[0] += batch.rows.num_rows
-
-    frames = {name: table(spark, folders[name]) for name in sources(stream.plan)}
-    query = stream.on("spark", session=spark).stream(frames, time=MAPPING, checkpoint=checkpoint)
-    query.start(CallSink(count, emit="rows"), trigger={"availableNow": True}).wait()
-    return rows[0]
-
-
-def measured(work: Callable[[], int]) -> tuple[float, float, int]:
-    cpu, clock = tree_cpu(), time.perf_counter()
-    rows = work()
-    return tree_cpu() - cpu, time.perf_counter() - clock, rows
 
 
 def checkpoints(folder: Path) -> Iterator[Path]:
@@ -121,12 +102,13 @@ def idle(spark: SparkSession, folder: Path, checkpoint: Path, skipped: int) -> f
     return clock.each
 
 
-def hosted(spark: SparkSession, stream: sp.Stream, folder: Path, checkpoint: Path, skipped: int, **how: Any) -> float:
+def hosted(
+    spark: SparkSession, stream: sp.Stream, folders: dict[str, Path], checkpoint: Path, skipped: int, **how: Any
+) -> float:
     """CPU seconds per micro-batch of ours."""
     clock = Clock(skipped)
-    query = stream.on("spark", session=spark).stream(
-        {"S": table(spark, folder)}, time=MAPPING, checkpoint=checkpoint, **how
-    )
+    frames = {name: table(spark, folders[name]) for name in sources(stream.plan)}
+    query = stream.on("spark", session=spark).stream(frames, time=MAPPING, checkpoint=checkpoint, **how)
     query.start(CallSink(clock.tick, emit="rows"), trigger={"availableNow": True}).wait()
     return clock.each
 
@@ -138,7 +120,7 @@ def floor(spark: SparkSession, folder: Path, runs: int) -> tuple[float, float]:
     stream, mine, theirs = QUERIES["Q2"][1], [], []
     for _ in range(runs):
         theirs.append(idle(spark, small, next(places), skipped=6))
-        mine.append(hosted(spark, stream, small, next(places), skipped=6, buckets=1))
+        mine.append(hosted(spark, stream, {"S": small}, next(places), skipped=6, buckets=1))
     return min(mine), min(theirs)
 
 
@@ -169,5 +151,5 @@ def lively(spark: SparkSession, folder: Path, counts: tuple[int, ...]) -> list[f
     spent = []
     for keys in counts:
         live_files(folder / f"live-{keys}", keys, 12)
-        spent.append(hosted(spark, stream, folder / f"live-{keys}", next(places), skipped=4))
+        spent.append(hosted(spark, stream, {"S": folder / f"live-{keys}"}, next(places), skipped=4))
     return spent
