@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,21 +20,27 @@ from streamproof.engines.spark.stream.doors import Door, pack
 from streamproof.engines.spark.stream.keys import split_by
 from streamproof.engines.spark.stream.ship import Stage
 from streamproof.engines.spark.stream.wire import PACKED, Emit, Part, answer_schema, from_blobs
+from streamproof.events.bag import consolidate
 from streamproof.events.batch import Batch
 from streamproof.events.encode import cti
 from streamproof.events.history import History
-from streamproof.events.physical import PhysicalStream, to_history
+from streamproof.events.physical import PhysicalStream, to_batches
 from streamproof.events.time import FOREVER
+from streamproof.events.validate import Validator
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.modules import Registry
 from streamproof.workbench.case import Case
 from streamproof.workbench.pieces import reordered
-from streamproof.workbench.promises import Broken
+from streamproof.workbench.progress import Progress
+from streamproof.workbench.promises import Broken, broken_promise
 from streamproof.workbench.schedule import Law
 from streamproof.workbench.subjects import WELL, Ran, failure_of, typed_of
 
 MOST_BATCHES = 12
+
+Answers: TypeAlias = Sequence[tuple[int, bytes | None]]
+"""What a bucket says, micro-batch by micro-batch: its CTI and its rows."""
 
 
 @dataclass(frozen=True)
@@ -128,13 +135,29 @@ class Hosted:
         bucket = pa.array(np.array(numbers, np.int32))
         return pa.table([bucket, *chunk.rows.columns], names=[f"c{n}" for n in range(1 + chunk.rows.num_columns)])
 
-    def history(self, blobs: Sequence[bytes]) -> History:
-        """What answers add up to."""
-        schema = self.typed.schema
-        rows = from_blobs(list(blobs), answer_schema(schema, self.emit))
-        if self.emit == "events":
-            return to_history(PhysicalStream(schema, rows), schema=schema)
-        return History.from_batches(schema, [Batch(schema, rows)])
+    def ran(self, told: Mapping[int, Answers]) -> Ran:
+        """What the answers of the buckets add up to, and whether each bucket keeps its promises on the way."""
+        outputs = [self._output(answers) for answers in told.values()]
+        history = History.from_batches(self.typed.schema, [batch for output in outputs for batch in output])
+        return Ran(history, self._broken(outputs))
+
+    def _output(self, answers: Answers) -> list[Batch]:
+        """The signed rows of a bucket, by micro-batch. If it puts out events, they and its CTIs are a legal stream."""
+        schema, wire = self.typed.schema, answer_schema(self.typed.schema, self.emit)
+        tables = [(cti, from_blobs([] if blob is None else [blob], wire)) for cti, blob in answers]
+        if self.emit == "rows":
+            return [Batch(schema, table, cti) for cti, table in tables]
+        streams = [(cti, PhysicalStream(schema, table)) for cti, table in tables]
+        whole = [part for end, events in streams for part in (events, cti(schema, end))]
+        Validator().check(PhysicalStream.concat(whole, schema=schema))
+        rows = [(end, next(to_batches(events), Batch.empty(schema)).rows) for end, events in streams]
+        return [Batch(schema, consolidate(table), end) for end, table in rows]  # events may well be alike
+
+    def _broken(self, outputs: Sequence[Sequence[Batch]]) -> Broken:
+        if len(outputs) != self.count:
+            return Broken("complete", f"all input is complete, but {self.count - len(outputs)} buckets said nothing")
+        final = self.case.schedule.emission == "final"
+        return next(filter(None, (broken_promise(output, final=final) for output in outputs)), WELL)
 
 
 def _hash(values: list[object]) -> int:
@@ -167,21 +190,18 @@ def _in_buckets(hosted: Hosted) -> Ran:
     stage, schedule = hosted.stage, hosted.case.schedule
     buckets: dict[int, Bucket] = {}
     saved: dict[int, bytes] = {}
-    blobs: list[bytes] = []
+    told: dict[int, list[tuple[int, bytes | None]]] = {}
+    progress = [Progress(hosted.typed, schedule.emission) for _ in range(hosted.count)]
     for table in hosted.micro_batches(hosted.batches):
         for number, parts in _parts(table).items():
             bucket = bucket_from(stage, number, saved.get(number)) if schedule.restart else buckets.get(number)
             bucket = bucket or Bucket(stage, number)
             answer = bucket.answer(parts)
-            blobs += [answer.rows] if answer.rows is not None else []
+            told.setdefault(number, []).append((answer.cti, answer.rows))
             saved[number], buckets[number] = bucket.save(), bucket
-    return Ran(hosted.history(blobs), _unfinished(buckets, hosted.count))
-
-
-def _unfinished(buckets: dict[int, Bucket], count: int) -> Broken:
-    if len(buckets) != count or any(bucket.cti != FOREVER for bucket in buckets.values()):
-        return Broken("complete", f"all input is complete, but not all of the {count} buckets are")
-    return WELL
+            progress[number].check({stage.doors[part.source].name: part.cti for part in parts}, answer.cti)
+    ran = hosted.ran(told)
+    return replace(ran, broken=ran.broken or next(filter(None, (one.broken for one in progress)), WELL))
 
 
 def _parts(table: pa.Table) -> dict[int, list[Part]]:

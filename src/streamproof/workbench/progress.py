@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.events.time import BEGINNING, FOREVER, show_tick
 from streamproof.kernels.base import Emission
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.expr import Col, columns_of
 from streamproof.plan.windows import Hopping, Snapshot, Tumbling
+from streamproof.workbench.promises import Broken
 
 SAME = (
     nodes.Where, nodes.Select, nodes.ToPoint, nodes.PointAtEnd, nodes.Stitch, nodes.Coalesce, nodes.Distinct,
@@ -79,3 +80,23 @@ def _of_windows(node: nodes.Aggregation | nodes.TopK, cti: int) -> int:
         return cti
     first = window.offset + ((cti - window.offset - window.size) // hop + 1) * hop
     return min(cti, first)
+
+
+class Progress:
+    """Whether the output is sealed as far as it must be, push by push."""
+
+    def __init__(self, typed: Typed, emission: Emission) -> None:
+        self._typed, self._emission = typed, emission
+        self._frontiers: dict[str, int] = {}
+        self._sealed = BEGINNING
+        self.broken = Broken()
+
+    def check(self, frontiers: Mapping[str, int], output: int) -> None:
+        """Take in how far sources have come, and the CTI that was given then."""
+        for source, frontier in frontiers.items():
+            self._frontiers[source] = max(frontier, self._frontiers.get(source, BEGINNING))
+        self._sealed = max(self._sealed, output)
+        wanted = demanded(self._typed, self._frontiers, self._emission)
+        if self._sealed < wanted and not self.broken:
+            shown = f"{show_tick(wanted)}, found {show_tick(self._sealed)}"
+            self.broken = Broken("progress", f"the output should be sealed up to {shown}")

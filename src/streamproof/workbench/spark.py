@@ -138,7 +138,7 @@ class SparkStreamSubject:
 
     def _run(self, place: Path, shipment: Shipment, answers: list[pa.Table]) -> None:
         def take(batch: DataFrame, number: int) -> None:
-            answers.append(batch.select("query", "cti", "rows").toArrow())
+            answers.append(batch.select("query", "bucket", "cti", "rows").toArrow())
 
         frame = self.spark.readStream.schema(PACKED_DDL).option("maxFilesPerTrigger", 1).parquet(str(place / "in"))
         packed = stage_of(frame, shipment)
@@ -214,8 +214,11 @@ def _write(table: pa.Table, folder: Path, number: int) -> None:
 
 def _result(subject: Hosted, answers: pa.Table) -> Ran:
     mine = answers.filter(pc.equal(answers["query"], subject.query))
+    told: dict[int, list[tuple[int, bytes | None]]] = {}
+    for answer in mine.to_pylist():
+        told.setdefault(answer["bucket"], []).append((answer["cti"], answer["rows"]))
     try:
-        return Ran(subject.history(mine["rows"].drop_null().to_pylist()))
+        return subject.ran(told)
     except Exception as error:
         return Ran(failure_of(error))
 

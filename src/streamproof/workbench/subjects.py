@@ -19,8 +19,7 @@ from streamproof.events.batch import Batch
 from streamproof.events.history import History
 from streamproof.events.physical import to_batches
 from streamproof.events.schema import Schema
-from streamproof.events.time import BEGINNING, FOREVER, show_tick
-from streamproof.kernels.base import Emission
+from streamproof.events.time import FOREVER
 from streamproof.kernels.delta import Delta
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, check
@@ -31,7 +30,7 @@ from streamproof.workbench.advancing import arrived
 from streamproof.workbench.case import Case
 from streamproof.workbench.doors import through
 from streamproof.workbench.pieces import Push, batches_of, pushes
-from streamproof.workbench.progress import demanded
+from streamproof.workbench.progress import Progress
 from streamproof.workbench.promises import Broken, broken_promise
 from streamproof.workbench.schedule import Law
 from streamproof.workbench.verdict import Failure, Outcome
@@ -141,13 +140,13 @@ class LocalSubject:
         deltas = [(name, delta) for name, delta in deltas if name in graph.sources]
         deltas += [(name, Delta.empty(schema, frontier=FOREVER)) for name, schema in graph.schemas.items()]
         stops, output = _stops(case, len(deltas)), []
-        progress = _Progress(typed, case.schedule.emission)
+        progress = Progress(typed, case.schedule.emission)
         for number, (name, delta) in enumerate(deltas):
             if number in stops:
                 snapshot, graph = save(graph), _graph(typed, settings, case)
                 restore(graph, snapshot)
             output.append(graph.push(name, delta).to_batch(typed.schema))
-            progress.check(name, delta.frontier, output[-1].frontier)
+            progress.check({name: delta.frontier}, output[-1].frontier)
         return _Output(typed.schema, output, graph.live_rows(), progress.broken)
 
 
@@ -159,24 +158,6 @@ class _Output:
     batches: list[Batch]
     kept: int
     broken: Broken = WELL
-
-
-class _Progress:
-    """Whether the output is sealed as far as it must be, push by push."""
-
-    def __init__(self, typed: Typed, emission: Emission) -> None:
-        self._typed, self._emission = typed, emission
-        self._frontiers: dict[str, int] = {}
-        self._sealed = BEGINNING
-        self.broken = WELL
-
-    def check(self, source: str, frontier: int, output: int) -> None:
-        self._frontiers[source] = max(frontier, self._frontiers.get(source, BEGINNING))
-        self._sealed = max(self._sealed, output)
-        wanted = demanded(self._typed, self._frontiers, self._emission)
-        if self._sealed < wanted and not self.broken:
-            shown = f"{show_tick(wanted)}, found {show_tick(self._sealed)}"
-            self.broken = Broken("progress", f"the output should be sealed up to {shown}")
 
 
 def _left_over(case: Case, rows: int) -> Broken:
