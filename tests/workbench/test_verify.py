@@ -96,7 +96,7 @@ def test_a_broken_law_is_named(bench: Bench, monkeypatch: pytest.MonkeyPatch) ->
     judge = bench.judges["local"]
     found = [
         (case, verdict)
-        for number in range(30)
+        for number in range(90)
         for case in concrete_group(scenario, number, seed=1, size=2)
         if (verdict := judge.verdict(case)).is_found
     ]

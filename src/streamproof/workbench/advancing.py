@@ -20,7 +20,7 @@ from streamproof.events.time import BEGINNING, Unit, duration
 from streamproof.plan import nodes
 from streamproof.plan.nodes import Plan
 from streamproof.workbench.case import Case, Row, Stream
-from streamproof.workbench.pieces import pushes
+from streamproof.workbench.pieces import arrivals
 
 
 class _Delivered(NamedTuple):
@@ -99,16 +99,13 @@ def arrived(case: Case) -> Case:
     found = [node for node in nodes.walk(case.plan) if isinstance(node, nodes.AdvanceTime)]
     if not found:
         return case
-    order: dict[str, list[Event]] = {name: [] for name in case.streams}
-    for name, piece in pushes(case, case.schedule):
-        order[name] += piece.to_events()
-    streams = dict(case.streams)
+    order, streams = arrivals(case), dict(case.streams)
     names: dict[nodes.AdvanceTime, str] = {}
     for number, node in enumerate(dict.fromkeys(found)):
         assert isinstance(node.input, nodes.Source)
         names[node] = f"{node.input.name} {number}"
         given = case.streams[node.input.name]
-        rows = let_through(node, order[node.input.name], unit=given.schema.unit)
+        rows = let_through(node, order[node.input.name].to_events(), unit=given.schema.unit)
         streams[names[node]] = Stream(given.schema, tuple(Insert(f"e{n}", *row) for n, row in enumerate(rows)))
 
     def without(node: Plan) -> Plan:

@@ -31,7 +31,7 @@ from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.modules import Registry
 from streamproof.workbench.case import Case
-from streamproof.workbench.pieces import reordered
+from streamproof.workbench.pieces import arrivals
 from streamproof.workbench.progress import Progress
 from streamproof.workbench.promises import Broken, broken_promise
 from streamproof.workbench.schedule import Law
@@ -54,8 +54,10 @@ class Hosted:
 
     @staticmethod
     def of(case: Case, registry: Registry, *, query: int = 0) -> Hosted:
-        """advance_time is left out: it drops what is late, and what is late depends on the pieces."""
-        plan = nodes.transform(case.plan, lambda n: n.input if isinstance(n, nodes.AdvanceTime) else n)
+        """Where advance_time is not judged it is left out: it drops what is late."""
+        plan = case.plan
+        if not case.schedule.live:
+            plan = nodes.transform(plan, lambda n: n.input if isinstance(n, nodes.AdvanceTime) else n)
         plain = replace(case, plan=plan)
         return Hosted(typed_of(plain, registry), plain, registry, query)
 
@@ -74,15 +76,8 @@ class Hosted:
 
     @property
     def streams(self) -> dict[str, PhysicalStream]:
-        names = [name for name in nodes.sources(self.case.plan) if name in self.case.streams]
-        return {name: self._arrivals(name) for name in names}
-
-    def _arrivals(self, name: str) -> PhysicalStream:
-        stream = self.case.streams[name]
-        if not self.case.schedule.reorder:
-            return stream.physical
-        chance = random.Random(self.case.schedule.seed)  # noqa: S311  # test data, not secrets
-        return PhysicalStream.from_events(reordered(stream.events, chance), schema=stream.schema)
+        used = nodes.sources(self.case.plan)
+        return {name: stream for name, stream in arrivals(self.case).items() if name in used}
 
     @property
     def stage(self) -> Stage:
@@ -171,7 +166,7 @@ class BucketSubject:
     name = "spark-buckets"
     streams = True
     laws: tuple[Law, ...] = ("batching", "disorder", "restart", "emission", "partitions", "rewrite", "languages")
-    advances = False
+    advances = True
 
     def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
         return [self.one(case, registry) for case in cases]

@@ -52,7 +52,7 @@ SCHEMAS: Final = ("k v f", "k v s", "k f d", "v b t", "k u z h", "k v g day")
 
 NAMES: Final = ("S", "R", "T", "U", "V", "W")
 TRIES: Final = 20
-COSTLY: Final = ("fragment", "cuts", "restart", "live")
+COSTLY: Final = ("fragment", "restart", "live")
 LARGE: Final = 2**62  # what integers are when boundary values are among them
 
 

@@ -35,6 +35,14 @@ def pushes(case: Case, schedule: Schedule) -> list[Push]:
     return [(name, piece.stream) for name, piece in in_turn(waiting)]
 
 
+def arrivals(case: Case) -> dict[str, PhysicalStream]:
+    """The events of each source in the order in which they come."""
+    found: dict[str, list[PhysicalStream]] = {name: [] for name in case.streams}
+    for name, piece in pushes(case, case.schedule):
+        found[name].append(piece)
+    return {name: PhysicalStream.concat(parts, schema=case.schemas[name]) for name, parts in found.items()}
+
+
 class _Piece:
     """A piece with the CTI that it brings."""
 

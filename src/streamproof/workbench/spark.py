@@ -83,7 +83,7 @@ class SparkStreamSubject:
     name = "spark-stream"
     streams = True
     laws: tuple[Law, ...] = ("batching", "disorder", "restart", "emission", "partitions", "rewrite", "languages")
-    advances = False
+    advances = True
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark, self.folder = spark, folder

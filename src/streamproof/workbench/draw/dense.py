@@ -81,9 +81,12 @@ class _Writer:
         self.sealed = BEGINNING
         self.events: list[Event] = []
         self.lasting = choices.chance(35)  # whether events may last forever
-        self.plain = choices.chance(30)  # without retractions and CTIs
+        self.moving = choices.chance(20)  # points whose times are corrected, again and again
+        self.plain = not self.moving and choices.chance(25)  # without retractions and CTIs
+        self.changing = 60 if self.moving else choices.pick((30, 30, 60))  # percent of the steps change an event
         self.far = choices.pick(FAR) if far and choices.chance(2) else 0  # times far from 0
         self.alike = choices.chance(20)  # few different payloads and times, so that many events are equal or touch
+        self.longest = 1 if self.moving or choices.chance(20) else 3 if self.alike else LONGEST
 
     def write(self, steps: int) -> Stream:
         for _ in range(steps):
@@ -93,20 +96,22 @@ class _Writer:
         return Stream(self.schema, tuple(moved(event, self.far) for event in self.events))
 
     def _step(self) -> None:
-        what = 0 if self.plain else self.choices.integer(0, 9)
-        if what <= 5 or (what <= 8 and not self._open()):
+        if self.plain or not self.choices.chance(self.changing + 10):
             self._insert()
-        elif what <= 8:
+        elif self.choices.chance(1000 // (self.changing + 10)):
+            self._cti()
+        elif self._open():
             self._retract()
         else:
-            self._cti()
+            self._insert()
 
     def _insert(self) -> None:
-        name = f"e{len(self.events)}"
         le, re = self._lifetime()
-        if le < self.sealed or le >= re:
-            return
-        payload = self._payload()
+        if self.sealed <= le < re:
+            self._put(le, re, self._payload())
+
+    def _put(self, le: int, re: int, payload: Payload) -> None:
+        name = f"e{len(self.events)}"
         self.live[name] = (le, re, payload)
         self.events.append(Insert(name, le, re, payload))
 
@@ -117,14 +122,14 @@ class _Writer:
         if self.like and self.choices.chance(50):  # begin where an event of another stream begins or ends
             le, re, _ = self.choices.pick(self.like)
             start = self.choices.pick((le, re, le, re - 1, le + 1))
-            return start, start + self.choices.integer(1, LONGEST)
+            return start, start + self.choices.integer(1, self.longest)
         low = max(self.sealed, EARLIEST)
         le = self.choices.integer(low, max(low, EARLIEST + 6 if self.alike else LATEST))
         if self.lasting and self.sealed == BEGINNING and self.choices.chance(2):
             le = BEGINNING
         if self.lasting and self.choices.chance(20):
             return le, FOREVER
-        return le, max(le, EARLIEST) + self.choices.integer(1, 3 if self.alike else LONGEST)
+        return le, max(le, EARLIEST) + self.choices.integer(1, self.longest)
 
     def _payload(self) -> Payload:
         if self.live and self.choices.chance(80 if self.alike else 25):  # the same payload again
@@ -142,13 +147,23 @@ class _Writer:
     def _retract(self) -> None:
         name = self.choices.pick(self._open())
         le, re, payload = self.live[name]
-        ends = self._new_ends(le, re)
-        re_new = self.choices.pick(ends)
+        if le >= max(self.sealed, EARLIEST) and self.choices.chance(90 if self.moving else 40):
+            self._move(name)
+            return
+        re_new = self.choices.pick(self._new_ends(le, re))
         self.events.append(Retract(name, le, re, re_new, payload))
         if re_new <= le:
             del self.live[name]
         else:
             self.live[name] = (le, re_new, payload)
+
+    def _move(self, name: str) -> None:
+        """The event was at another time, or lasted otherwise: what changes for others may cancel in part."""
+        le, re, payload = self.live.pop(name)
+        self.events.append(Retract(name, le, re, le, payload))
+        start = max(self.sealed, le + self.choices.integer(-3, 3))
+        length = re - le if re < FOREVER and self.choices.chance(70) else self.choices.integer(1, self.longest)
+        self._put(start, start + length, payload)
 
     def _new_ends(self, le: int, re: int) -> list[int]:
         """Ends that the event may get: shorter, longer, or none at all."""

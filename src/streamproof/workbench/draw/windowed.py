@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from streamproof.events.schema import FLOAT64, INT64, STRING, Type
@@ -21,6 +22,10 @@ RESTRICTIONS: tuple[Restriction, ...] = ("none", "none", "window_based", "time_b
 STAMPS: tuple[Stamping, ...] = ("align", "clip", "unchanged")
 DIRECTIONS: tuple[nodes.Direction, ...] = ("asc", "desc")
 AVERAGING = ("avg", "var_samp", "var_pop", "stdev_samp", "stdev_pop", "median", "percentile")
+FAMILIES: tuple[Sequence[str], ...] = (
+    tuple(AGGREGATES), tuple(AGGREGATES), ("count", "sum", "avg"), ("count", "sum", "avg"), ("count", "min", "max"),
+)  # fmt: skip
+"""Aggregates that are asked for together. Engines have ways of their own for some, which any other would bar."""
 MANY = 100_000  # more events than any window here has
 
 
@@ -50,10 +55,18 @@ class WindowMaker:
             case "tumbling":
                 return Tumbling(number(1, 9), number(-3, 3)), replace(finite, ageless=False)
             case "hopping":
-                return Hopping(number(1, 9), number(1, 9), number(-3, 3)), replace(finite, ageless=False)
+                return self._hopping(), replace(finite, ageless=False)
             case "count_start":
                 return CountStart(number(1, 3)), finite
         return CountEnd(number(1, 3)), replace(finite, ageless=False)
+
+    def _hopping(self) -> Hopping:
+        """Any size and hop; as often a size of several hops, as most people write them."""
+        number = self.choices.integer
+        if self.choices.chance(50):
+            return Hopping(number(1, 9), number(1, 9), number(-3, 3))
+        hop = number(1, 3)
+        return Hopping(hop * number(2, 5), hop, number(-3, 3))
 
     def _output(self) -> nodes.Output:
         return "point_end" if self.choices.chance(25) else "window"
@@ -66,15 +79,16 @@ class WindowMaker:
 
     def aggregation(self, plan: Plan) -> Made:
         window, shape = self.window()
-        made = [self.aggregate() for _ in range(self.choices.integer(1, 3))]
+        among = self.choices.pick(FAMILIES)
+        made = [self.aggregate(among) for _ in range(self.choices.integer(1, 3))]
         aggs = tuple((f"a{n}", agg) for n, (agg, _) in enumerate(made))
         columns = tuple((f"a{n}", column) for n, (_, column) in enumerate(made))
         output = self._output()
         return nodes.Aggregation(plan, window, aggs, output), self._after(output, replace(shape, columns=columns))
 
-    def aggregate(self) -> tuple[Aggregate, Column]:
+    def aggregate(self, among: Sequence[str] = tuple(AGGREGATES)) -> tuple[Aggregate, Column]:
         expr, column = self._expressions().any(self.choices.integer(0, 2), rough=self.choices.chance(20))
-        fn = self.choices.pick([name for name in AGGREGATES if self._fits(name, column)])
+        fn = self.choices.pick([name for name in among if name == "count" or self._fits(name, column)])
         if fn == "count":
             return Aggregate(fn, expr if self.choices.chance(30) else None), Column(INT64, size=MANY)
         params = (self.choices.pick((0, 0.25, 0.5, 0.9, 1)),) if fn == "percentile" else ()

@@ -6,7 +6,7 @@ from streamproof.workbench.suites.scenarios import everything
 SUITE = Suite(
     "full",
     everything(),
-    cases=8_400,
+    cases=12_000,
     slow_cases=1_200,
     engines=("local", "spark-buckets"),
     streams_per_plan=8,

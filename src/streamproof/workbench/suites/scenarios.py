@@ -23,6 +23,7 @@ def single() -> tuple[Intent, ...]:
         I.operator(a, among=WINDOWED).called("windows"),
         I.operator(a, b, among=JOINS).over(I.events(pattern="dense")).called("dense-joins"),
         I.operator(a, among=WINDOWED).over(I.events(pattern="dense")).called("dense-windows"),
+        I.operator(a, among=("agg",)).over(I.events(pattern="dense")).called("dense-aggregates"),
         I.operator(a, among=LIFETIMES).over(I.events(pattern="dense")).called("dense-lifetimes"),
     )
 
