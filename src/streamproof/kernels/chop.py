@@ -1,7 +1,8 @@
 """chop: every lifetime cut at ``offset + k·period``.
 
 A finite lifetime is cut at once. An infinite one has no end of pieces, so they come as time moves on: a piece is due
-when its beat has ended by the latest CTI or start seen. The output is sealed up to the first beat that is not due.
+when its beat begins before the latest CTI or start seen. So whatever is not yet out begins after the CTI, which the
+output can therefore keep, even if a lifetime has no end yet when it comes, or none any more later.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class ChopKernel(Stateless):
         self._context = context
         self._layout = Layout.of(typed.schema)
         self.endless = Store(self._layout.width)  # rows with an infinite end, by group
-        self.due = BEGINNING  # pieces of endless rows are out up to the last beat that ended by then
+        self.due = BEGINNING  # the pieces of endless rows are out that begin in a beat before then
         self.frontier = BEGINNING
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
@@ -47,17 +48,14 @@ class ChopKernel(Stateless):
         before, self.due = self.due, self._next_due(delta)
         if len(self.endless) and self.due > before:
             parts.append(self._pieces(self._remembered(), before, self.due))
-        return concat(parts, frontier=self._sealed())
+        return concat(parts, frontier=self.frontier)
 
     def _next_due(self, delta: Delta) -> int:
         latest = int(delta.le.max()) if len(delta) else BEGINNING
         due = max(self.due, self.frontier, latest)
         if self.frontier > BEGINNING and len(self.endless):
             self._refuse(self.endless.events().le <= BEGINNING, "give lifetimes a start")  # no horizon helps there
-        horizon = self._context.horizon
-        if horizon is not None:
-            return min(due, horizon)
-        if due >= FOREVER and len(self.endless):
+        if due >= FOREVER and self._context.horizon is None and len(self.endless):
             every = np.ones(len(self.endless.events().le), np.bool_)
             self._refuse(every, "give a horizon (--horizon T), or end the lifetimes first")
         return due
@@ -75,14 +73,12 @@ class ChopKernel(Stateless):
         return Delta(events.key, events.le, events.re, events.w, columns)
 
     def _pieces(self, rows: Delta, after: int, until: int) -> Delta:
-        """The pieces of the beats that end after one instant, and at the latest at another."""
-        horizon = self._context.horizon
+        """The pieces of the beats that begin at one instant or after it, and before another."""
         rows = rows.take(rows.le > BEGINNING)  # nobody knows the first piece of the others
-        first = np.maximum(self._beat(rows.le), self._beats_ended(after))
-        until = until if horizon is None else min(until, horizon)
-        last = np.minimum(self._beat(rows.re - 1), self._beats_ended(until) - 1)
+        first = np.maximum(self._beat(rows.le), self._beats_before(after))
+        last = np.minimum(self._beat(rows.re - 1), self._beats_before(until) - 1)
         counts = np.maximum(last - first + 1, 0)
-        self._refuse_many(rows, last - self._beat(rows.le) + 1 if horizon is not None else counts)
+        self._refuse_many(rows, last - self._beat(rows.le) + 1 if self._context.horizon is not None else counts)
         source = np.repeat(np.arange(len(rows)), counts)
         nth = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
         start = self._offset + (first[source] + nth) * self._period
@@ -103,14 +99,10 @@ class ChopKernel(Stateless):
         """The number of the beat that each instant lies in."""
         return (times - self._offset) // self._period
 
-    def _beats_ended(self, instant: int) -> int:
-        """How many beats, counted from beat 0, have ended by an instant."""
-        return (instant - self._offset) // self._period
-
-    def _sealed(self) -> int:
-        if self.frontier >= FOREVER or not len(self.endless):
-            return self.frontier
-        return min(self.frontier, self._offset + self._beats_ended(self.due) * self._period)
+    def _beats_before(self, instant: int) -> int:
+        """How many beats, counted from beat 0, begin before an instant; under a horizon, those that end by it."""
+        begun, horizon = -((self._offset - instant) // self._period), self._context.horizon
+        return begun if horizon is None else min(begun, (horizon - self._offset) // self._period)
 
     def snapshot(self) -> State:
         events = self.endless.events()

@@ -23,7 +23,7 @@ from streamproof.workbench.promises import Broken
 
 SAME = (
     nodes.Where, nodes.Select, nodes.ToPoint, nodes.PointAtEnd, nodes.Stitch, nodes.Coalesce, nodes.Distinct,
-    nodes.Session, nodes.Union, nodes.Join, nodes.AntiJoin, nodes.Clip, nodes.AdvanceTime,
+    nodes.Session, nodes.Union, nodes.Join, nodes.AntiJoin, nodes.Clip, nodes.AdvanceTime, nodes.Chop,
 )  # fmt: skip
 """Operators that give the least CTI of their inputs."""
 
