@@ -30,7 +30,8 @@ def shifted(rows: Sequence[Row], by: int) -> list[Row]:
 
 
 def extended(rows: Sequence[Row], by: int) -> list[Row]:
-    return _living((le, moved(re, by), payload) for le, re, payload in rows)
+    shortened = [(le, re, payload) for le, re, payload in rows if re == FOREVER or re + by > le]
+    return [(le, moved(re, by), payload) for le, re, payload in shortened]
 
 
 def _living(rows: Any) -> list[Row]:

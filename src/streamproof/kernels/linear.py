@@ -75,7 +75,7 @@ class ExtendKernel(Stateless):
         self._by = _ticks(_node(typed, nodes.Extend).by)
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
-        re = moved(delta.re, self._by, delta)
+        re = moved(delta.re, self._by, delta) if self._by >= 0 else shortened(delta.re, -self._by)
         frontier = later(delta.frontier, min(self._by, 0))
         return alive(replace(delta, re=re, frontier=frontier))
 
@@ -144,6 +144,11 @@ def moved(times: Ints, by: int, delta: Delta) -> Ints:
     """Times moved by some ticks; the infinities stay, and a finite time stays finite."""
     endless = (times >= FOREVER) | (times <= BEGINNING)
     return np.where(endless, times, finite(np.where(endless, 0, times) + by, delta))
+
+
+def shortened(ends: Ints, by: int) -> Ints:
+    """Ends some ticks earlier; an infinite one stays, and one that leaves the range is before every start."""
+    return np.where(ends >= FOREVER, ends, np.maximum(ends, BEGINNING + by) - by)
 
 
 def finite(times: Ints, delta: Delta) -> Ints:
