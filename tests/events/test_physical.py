@@ -116,6 +116,14 @@ def test_a_moved_end_is_one_retraction() -> None:
     assert [str(e) for e in changed.to_events()] == ["retract out-0 [1, 5) → 1", "retract out-1 [1, 9) → 1"]
 
 
+def test_after_an_error_the_encoder_still_knows_its_rows() -> None:
+    encoder = Encoder(N)
+    encoder.encode(batch((1, 9, 1), (1, 8, 1)))
+    with pytest.raises(InputError, match="matches no live event"):
+        encoder.encode(batch((1, 9, -1), (1, 7, -1)))
+    assert [str(e) for e in encoder.encode(batch((1, 8, -1))).to_events()] == ["retract e0 [1, 8) → 1"]
+
+
 def test_a_minus_row_that_was_never_emitted_is_an_error() -> None:
     with pytest.raises(InputError, match=r"a −row matches no live event: \[1, 9\) \(no columns\)") as info:
         Encoder(N).encode(batch((1, 9, -1)))

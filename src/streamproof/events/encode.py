@@ -109,10 +109,12 @@ class Encoder:
 
     def _find(self, minus: _Rows) -> Ints:
         """The ids of live rows equal to the given ones, which stop being live."""
+        before = self._live
         numbers, live = self._candidates(minus.le)
         key = _keys(live, minus, with_end=True)
         slots = _match(key[len(numbers) :], key[: len(numbers)])
         if np.any(slots < 0):
+            self._live = before
             raise self._unknown(minus, int(np.argmax(slots < 0)))
         rest = np.ones(len(numbers), np.bool_)
         rest[slots] = False

@@ -17,6 +17,7 @@ from streamproof.engines.local.query import RunningQuery
 from streamproof.errors import InfrastructureError, InputError, StreamproofError
 from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema
+from streamproof.events.time import BEGINNING
 from streamproof.events.validate import Validator
 from tests.engines.local.running import alone, processor_of, pushes, without_errors
 
@@ -149,6 +150,61 @@ def test_what_is_illegal_is_an_error_and_changes_nothing(content: object, name: 
     assert str(raised.value.at).startswith("input S")
     query.push("S", sp.Retract("z", 5, 9, 7, {"v": 1}))
     assert query.history.to_rows() == [(5, 7, {"v": 1})]
+
+
+def rows(*changes: tuple[int, int, int], cti: int = BEGINNING) -> sp.Batch:
+    return sp.Batch.from_rows(V, [(le, re, w, {"v": 1}) for le, re, w in changes], frontier=cti)
+
+
+@pytest.mark.parametrize(
+    ("batch", "at", "what"),
+    [
+        (rows((5, 8, 1), (3, 4, 1), cti=9), "event 2 (insert row 2 [3, 4)); last CTI 5",
+         "a change from 3 on, but the CTI before it promised no change before 5"),
+        (rows((5, 9, -1), (5, 4, -1), cti=9), "frontier 5", "a −row matches no live event: [5, 4) v=1"),
+        (rows((2, 7, -1), cti=9), "event 2 (retract row 0 [2, 7) → 2); event row 0 was [2, 7), last CTI 5",
+         "a change from 2 on, but the CTI before it promised no change before 5"),
+    ],
+)  # fmt: skip
+def test_after_an_illegal_batch_it_is_as_if_it_had_not_come(batch: sp.Batch, at: str, what: str) -> None:
+    query = started()
+    query.push("S", rows((2, 7, 1), (5, 9, 1), cti=5))
+    with pytest.raises(InputError) as raised:
+        query.push("S", batch)
+    assert (raised.value.what, raised.value.at) == (what, f"input S, {at}")
+    query.push("S", rows((5, 9, -1), (5, 8, 1), cti=6))
+    assert (query.history.to_rows(), query.cti) == ([(2, 7, {"v": 1}), (5, 8, {"v": 1})], 6)
+    assert query.metrics.sources["S"].events == 3
+
+
+def test_batches_and_events_of_one_source_know_each_other() -> None:
+    query = started()
+    query.push("S", rows((2, 7, 1), (5, 9, 1), cti=5))
+    query.push("S", [insert("a", 6, 9)])
+    query.push("S", rows((5, 9, -1), (6, 8, 1)))
+    query.push("S", sp.Retract("a", 6, 9, 7, {"v": 1}))
+    with pytest.raises(InputError, match='the id "a" belongs to a live event'):
+        query.push("S", insert("a", 7, 9))
+    assert query.history.to_rows() == [(2, 7, {"v": 1}), (6, 7, {"v": 1}), (6, 8, {"v": 1})]
+
+
+def test_batches_go_on_after_a_restart() -> None:
+    query = started()
+    query.push("S", rows((2, 7, 1), (5, 9, 1), cti=5))
+    other = started()
+    other.restore(query.snapshot())
+    with pytest.raises(InputError, match="a −row matches no live event"):
+        other.push("S", rows((5, 7, -1)))
+    other.push("S", rows((5, 9, -1), (2, 7, -1), (2, 6, 1)))
+    assert other.history.to_rows() == [(2, 6, {"v": 1})]
+
+
+def test_a_lenient_validator_leaves_rows_of_batches_out_too() -> None:
+    query = S.on("local").start({"S": V}, validators={"S": Validator(policy="drop")})
+    for batch in (rows((5, 9, 1), cti=5), rows((3, 4, 1), (6, 7, 1)), rows((3, 4, -1), (5, 9, -1))):
+        query.push("S", batch)
+    assert query.history.to_rows() == [(6, 7, {"v": 1})]
+    assert query.metrics.sources["S"].left_out == {"cti_violation": 2}
 
 
 def test_a_lenient_validator_counts_what_it_leaves_out() -> None:

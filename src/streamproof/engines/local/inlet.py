@@ -2,6 +2,9 @@
 
 A source may enter in several ways at once: as it is, and under each advance_time that a plan puts above it. Every way
 has its own CTIs, so each has its own idea of what is late.
+
+Events are known by their ids. Rows of batches have none: as long as a source gives nothing but batches and is read as
+it is, its rows are known by what they say, and get ids only where somebody asks for events.
 """
 
 from __future__ import annotations
@@ -25,13 +28,14 @@ from streamproof.events.stream import CTI, PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.events.validate import Validator
 from streamproof.kernels.delta import Delta
+from streamproof.kernels.inventory import Inventory
 from streamproof.plan import nodes
 from streamproof.plan.labels import label
 
 Content: TypeAlias = "Batch | PhysicalStream | History | pa.Table | Event | Iterable[Event | Mapping[str, object]]"
 """What may be pushed into a source."""
 
-C = TypeVar("C", PhysicalStream, History, Batch)
+C = TypeVar("C", bound=PhysicalStream | History | Batch)
 AS_IT_IS = "as it is"
 
 
@@ -52,7 +56,7 @@ class Entry:
             chunk = self.advance.apply(_without_end(chunk) if not self._may_end else chunk)
         if self.validator is not None:
             chunk = self._checked(chunk)
-        return self.delta(one_batch(chunk))
+        return self.change(Delta.from_batch(one_batch(chunk)))
 
     def _checked(self, chunk: PhysicalStream) -> PhysicalStream:
         assert self.validator is not None
@@ -63,15 +67,32 @@ class Entry:
                 error.at = f"after {label(self.node)}, {error.at}"
             raise
 
-    def delta(self, batch: Batch) -> Delta:
-        """A batch as a change, with the frontier that holds after it."""
-        self.frontier = max(self.frontier, batch.frontier)
+    def change(self, delta: Delta) -> Delta:
+        """A legal change, with the frontier that holds after it."""
+        self.frontier = max(self.frontier, delta.frontier)
         self.sealing |= BEGINNING < self.frontier < FOREVER
-        return Delta.from_batch(batch).at(self.frontier)
+        return delta.at(self.frontier)
 
     @property
     def _may_end(self) -> bool:
         return self.node is None or self.node.final
+
+    @property
+    def needs_no_ids(self) -> bool:
+        """Whether nothing that it checks is about events: rows and CTIs tell it all."""
+        new = self.validator
+        plain = new is not None and new.shape in (None, "interval") and new.order != "by_le"
+        return plain and self.advance is None and new is not None and not new.forgetful and not new.rows_seen
+
+    @property
+    def left_out(self) -> bool:
+        """Whether some events were illegal and not let through."""
+        return self.validator is not None and bool(self.validator.counts)
+
+    def know(self, events: PhysicalStream, cti: int, *, seen: int) -> None:
+        """Go on as if ``seen`` events had come, of which these may still change."""
+        if self.validator is not None:
+            self.validator.restore({**self.validator.snapshot(), "cti": cti, "rows_seen": seen}, events)
 
     def end(self, schema: Schema) -> Delta:
         """What the end of the source brings: everything is complete, unless advance_time says otherwise."""
@@ -105,6 +126,7 @@ class Inlet:
         self.complete = False  # it came as a whole
         self._validator, self._keep_late = validator, keep_late
         self._encoder: Encoder | None = None  # gives ids to the rows of batches
+        self._inventory: Inventory | None = None  # knows the rows of batches without ids
 
     @property
     def frontier(self) -> int:
@@ -114,6 +136,7 @@ class Inlet:
     @property
     def remembered(self) -> int:
         """How many events the checks at the door hold, because they may still be retracted."""
+        self._give_ids()
         return sum(entry.validator.live for entry in self.entries.values() if entry.validator is not None)
 
     @property
@@ -148,18 +171,67 @@ class Inlet:
         if self.ended:
             text = f'the source "{self.name}" has ended'
             raise InputError(text, fix="push before finish(), or start the query again")
-        chunk = self._chunk(content)
-        starts = chunk.rows["le"]
-        if isinstance(chunk, Batch):  # complete: nothing of it is late
+        found = self._found(content)
+        if isinstance(found, History):  # complete: nothing of it is late
             self.complete = self.ended = True
-            yield from ((entry, entry.delta(chunk)) for entry in self.entries.values())
+            change = Delta.from_batch(found.to_batch())
+            yield from ((entry, entry.change(change)) for entry in self.entries.values())
+            self._count(len(change), change)
+        elif isinstance(found, Batch):
+            yield from self._admit_rows(found)
         else:
-            for entry in self.entries.values():
-                yield entry, entry.admit(chunk)
-            starts = starts.filter(pa.array(chunk.kinds != CTI))
+            self._give_ids()
+            self._inventory = None
+            yield from self._admit_events(found)
         self.pushes += 1
-        self.events += len(starts)
-        self.latest = max(self.latest, int(ints(starts).max(initial=BEGINNING)))
+
+    def _admit_events(self, chunk: PhysicalStream) -> Iterator[tuple[Entry, Delta]]:
+        for entry in self.entries.values():
+            yield entry, entry.admit(chunk)
+        of_events = chunk.kinds != CTI
+        self.events += int(of_events.sum())
+        self.latest = max(self.latest, int(ints(chunk.rows["le"])[of_events].max(initial=BEGINNING)))
+
+    def _admit_rows(self, batch: Batch) -> Iterator[tuple[Entry, Delta]]:
+        """Rows without ids where that is enough; the others become events, and so do those that may be illegal."""
+        if not self.pushes and self._needs_no_ids:
+            self._inventory = Inventory(self.schema)
+        inventory, entry = self._inventory, self.entries.get(AS_IT_IS)
+        posted = None if inventory is None else inventory.post(Delta.from_batch(batch))
+        if posted is not None and entry is not None:
+            self._count(posted.events, posted.delta)
+            yield entry, entry.change(posted.delta)
+            return
+        self._give_ids()
+        for entry, delta in self._admit_events(self._encoded(batch)):
+            self._inventory = None if entry.left_out else inventory
+            if self._inventory is not None:
+                self._inventory.put(delta)
+            yield entry, delta
+
+    @property
+    def _needs_no_ids(self) -> bool:
+        """Whether the rows of batches can be checked by what they say."""
+        alone = self.entries.get(AS_IT_IS) if len(self.entries) == 1 else None
+        return alone is not None and alone.needs_no_ids and Inventory.can_hold(self.schema)
+
+    def _give_ids(self) -> None:
+        """Let the checks at the door know the rows that may still change as events."""
+        if self._inventory is None:
+            return
+        live = self._inventory.live()
+        self._encoder = Encoder(self.schema, prefix="row ")
+        events = self._encoder.encode(live.to_batch(self.schema))
+        self.entries[AS_IT_IS].know(events.filter(events.kinds != CTI), live.frontier, seen=self.events)
+
+    def _count(self, events: int, change: Delta) -> None:
+        self.events += events
+        self.latest = max(self.latest, change.extent.greatest_le) if len(change) else self.latest
+
+    def live(self, key: str) -> Delta | None:
+        """The events that may still change on one way in, for one who comes later; None where they are not known."""
+        self._give_ids()
+        return self.entries[key].live(self.schema) if key in self.entries else None
 
     def end(self) -> Iterator[tuple[Entry, Delta]]:
         """What the end of the source makes of every way in."""
@@ -169,21 +241,17 @@ class Inlet:
 
     # --- whatever a user has ------------------------------------------------------------------------------------------
 
-    def _chunk(self, content: Content) -> PhysicalStream | Batch:
-        """Physical events; or a batch, where the content is complete and has no order of arrival."""
+    def _found(self, content: Content) -> PhysicalStream | Batch | History:
+        """Physical events, signed rows, or a history, which is complete and has no order of arrival."""
         try:
             return self._read(content)
         except StreamproofError as error:
             raise error.located(f"input {self.name}") from None
 
-    def _read(self, content: Content) -> PhysicalStream | Batch:
+    def _read(self, content: Content) -> PhysicalStream | Batch | History:
         match content:
-            case PhysicalStream():
+            case PhysicalStream() | History() | Batch():
                 return self._of_schema(content)
-            case History():
-                return self._of_schema(content).to_batch()
-            case Batch():
-                return self._encoded(self._of_schema(content))
             case Insert() | Retract() | Cti():
                 return self._events([content])
             case Mapping():
@@ -201,16 +269,19 @@ class Inlet:
             )
         return content
 
-    def _table(self, table: pa.Table) -> PhysicalStream:
+    def _table(self, table: pa.Table) -> PhysicalStream | Batch:
         if table.schema.names == PhysicalStream.arrow_schema(self.schema).names:
             return PhysicalStream(self.schema, table.cast(PhysicalStream.arrow_schema(self.schema)))
         history = History.from_table(self.schema, table, allow_negative=True)
-        return self._encoded(history.to_batch(frontier=BEGINNING))
+        return history.to_batch(frontier=BEGINNING)
 
     def _encoded(self, batch: Batch) -> PhysicalStream:
         if self._encoder is None:
             self._encoder = Encoder(self.schema, prefix="row ")
-        return self._encoder.encode(batch)
+        try:
+            return self._encoder.encode(batch)
+        except StreamproofError as error:
+            raise error.located(f"input {self.name}") from None
 
     def _events(self, content: object) -> PhysicalStream:
         if isinstance(content, str | bytes) or not isinstance(content, Iterable):
@@ -228,10 +299,11 @@ class Inlet:
 
     def snapshot(self) -> tuple[dict[str, object], dict[str, pa.Table]]:
         """Plain data, and tables by name."""
+        self._give_ids()
         tables: dict[str, pa.Table] = {}
         about: dict[str, object] = {
             "pushes": self.pushes, "events": self.events, "latest": self.latest, "ended": self.ended,
-            "complete": self.complete,
+            "complete": self.complete, "without_ids": self._inventory is not None,
         }  # fmt: skip
         if self._encoder is not None:
             about["encoder"], tables["encoder"] = self._encoder.snapshot()
@@ -262,6 +334,10 @@ class Inlet:
             if entry.validator is not None and "validator" in state:
                 live = tables.get(f"live {key}")
                 entry.validator.restore(state["validator"], None if live is None else PhysicalStream(self.schema, live))
+        self._inventory = Inventory(self.schema) if about.get("without_ids") else None
+        known = self.entries[AS_IT_IS].live(self.schema) if self._inventory is not None else None
+        if self._inventory is not None and known is not None:
+            self._inventory.put(known)
 
 
 def advance_for(node: nodes.AdvanceTime, *, keep_late: bool) -> Advance:

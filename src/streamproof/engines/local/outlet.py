@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 
 from streamproof.errors import InputError
@@ -42,8 +43,9 @@ class Outlet:
             return
         batch = delta.at(self.frontier).to_batch(self.schema)
         self.given += 1
-        self.inserted += int(delta.w[delta.w > 0].sum())
-        self.retracted -= int(delta.w[delta.w < 0].sum())
+        more, all_rows = int(delta.w.sum()), int(np.abs(delta.w).sum())
+        self.inserted += (all_rows + more) // 2
+        self.retracted += (all_rows - more) // 2
         self._new.append(batch)
         if self.keep_history:
             self._keep(batch)

@@ -136,8 +136,7 @@ class Processor:
             self.queries[name].outlet.live()  # an error, if its history is not kept
             return
         inlet = self.inlets[name]
-        key = inlet.key(_advance_of(root))
-        if key not in inlet.entries or inlet.entries[key].live(inlet.schema) is None:
+        if inlet.live(inlet.key(_advance_of(root))) is None:
             known = " and ".join(inlet.entries) or "not at all"
             raise PlanError(
                 f'the source "{name}" is running, and its live events are known only {known}',
@@ -156,7 +155,7 @@ class Processor:
         inlet = self.inlets[name]
         entry = inlet.entry(_advance_of(step.typed))
         entry.roots.append(step)
-        return entry.live(inlet.schema) if era else None
+        return inlet.live(inlet.key(entry.node)) if era else None
 
     def stop(self, name: str) -> None:
         """Stop a query; operators that nobody else needs are freed."""
