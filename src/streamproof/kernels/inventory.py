@@ -137,14 +137,16 @@ class Inventory:
 
     def _forget(self) -> None:
         """Let go of rows that ended before the CTI, and of those that were taken away."""
-        if self._aside:
+        self._aside = [part for part in self._aside if part.extent.greatest_re >= self.frontier]
+        if 2 * sum(map(len, self._aside)) > self._forget_at:  # not worth a copy before
             aside = concat(self._aside, frontier=self.frontier)
             self._aside = [aside.take(aside.re >= self.frontier)]
-            self._more = len(self._aside[0])
-        codes, rows, here = self._table()
-        self._counts[codes[~here]] = 0
-        self._rows.keep_only(codes[here])
-        self._strings.keep_only(self._layout.string_codes(rows[here, 2:]))
+        self._more = sum(map(len, self._aside))
+        if len(self._rows):
+            codes, rows, here = self._table()
+            self._counts[codes[~here]] = 0
+            self._rows.keep_only(codes[here])
+            self._strings.keep_only(self._layout.string_codes(rows[here, 2:]))
         self._forget_at = max(LEAST, 2 * (len(self._rows) + self._more))
 
 
