@@ -16,7 +16,7 @@ from streamproof.kernels.windows.boundaries import Boundaries
 from streamproof.kernels.windows.changes import Events, Spans
 from streamproof.kernels.windows.frames import least_held
 from streamproof.kernels.windows.liveliness import Liveliness, Step
-from streamproof.kernels.windows.outputs import Outputs
+from streamproof.kernels.windows.outputs import Outputs, Part
 from streamproof.kernels.windows.segments import Bools, Windows, firsts_from, spread
 from streamproof.kernels.windows.snapshot import by_group
 from streamproof.plan.windows import CountEnd, CountStart
@@ -70,12 +70,12 @@ class Counts:
         places = reached if self._lively.by_start else reached - self.n + 1
         return self._windows(places[places >= 0])
 
-    def stale(self, spans: Spans, near: Windows, outputs: Outputs) -> tuple[Bools, Bools]:
+    def stale(self, spans: Spans, near: Windows, outputs: Part) -> tuple[Bools, Bools]:
         known = outputs.windows
         after = firsts_from(known.group, known.le, spans.group, spans.lo + 1)  # windows that start later
         source, at = spread(np.maximum(after - self.n, 0), np.minimum(after, self.n))
         inside = (known.group[at] == spans.group[source]) & (known.re[at] > spans.lo[source])
-        gone = np.zeros(len(outputs), np.bool_)
+        gone = np.zeros(len(outputs.hold), np.bool_)
         gone[at[inside]] = True
         return np.ones(len(near.le), np.bool_), gone
 
@@ -88,7 +88,7 @@ class Counts:
         has = first < sealed
         least = np.full(len(groups), frontier)
         least[has] = points.time[first[has]]
-        least = np.minimum(least, least_held(outputs, self._lively.is_closed(outputs.windows.re, frontier), groups))
+        least = np.minimum(least, least_held(self._lively.closed(outputs, frontier), groups))
         points.keep(points.time >= by_group(points.group, groups, least, frontier))
         return stored.le >= by_group(stored.key, groups, least, frontier)
 

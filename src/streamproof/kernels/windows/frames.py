@@ -13,7 +13,7 @@ from streamproof.kernels.store import Events as Stored
 from streamproof.kernels.store import Store
 from streamproof.kernels.windows.changes import Events, Spans
 from streamproof.kernels.windows.liveliness import Step
-from streamproof.kernels.windows.outputs import Outputs
+from streamproof.kernels.windows.outputs import Outputs, Part
 from streamproof.kernels.windows.segments import Bools, Windows
 
 
@@ -36,8 +36,8 @@ class Frames(Protocol):
         """The windows that time made due."""
         ...
 
-    def stale(self, spans: Spans, near: Windows, outputs: Outputs) -> tuple[Bools, Bools]:
-        """Which of the near windows need a new result, and which outputs are no longer theirs."""
+    def stale(self, spans: Spans, near: Windows, outputs: Part) -> tuple[Bools, Bools]:
+        """Which of the near windows need a new result, and which outputs, if they are here, are no longer theirs."""
         ...
 
     def forget(self, frontier: int, outputs: Outputs, stored: Stored) -> Bools:
@@ -53,10 +53,9 @@ class Frames(Protocol):
     def restore(self, state: State) -> None: ...
 
 
-def least_held(outputs: Outputs, closed: Bools, groups: Ints) -> Ints:
-    """For each of some sorted groups the least start of a closed window that is not final; FOREVER where none is."""
+def least_held(held: Windows, groups: Ints) -> Ints:
+    """For each of some sorted groups the least start of a window that is held; FOREVER where none is."""
     out = np.full(len(groups), FOREVER)
-    held = outputs.windows.take(closed)
     at = np.searchsorted(groups, held.group)
     known = at < len(groups)
     known[known] = groups[at[known]] == held.group[known]

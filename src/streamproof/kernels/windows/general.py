@@ -96,16 +96,20 @@ class General(Moving):
         self.outputs.add(members.windows, self.evaluator.holds(members), rows, memory)
         return difference(old_windows.group, old, members.windows.group, rows)
 
-    def touched(self, spans: Spans, step: Step) -> tuple[Windows, Bools]:
-        """The windows to compute anew, and the outputs that they replace."""
+    def touched(self, spans: Spans, step: Step) -> tuple[Windows, list[Bools]]:
+        """The windows to compute anew, and the outputs that they replace, part by part."""
         # on a grid, what has only become due has no result yet: it is found by its members
         near = self.frames.near(spans, step.due_before if isinstance(self.frames, Grid) else step.due)
         if not len(near.le) and isinstance(self.frames, Grid):
-            return self.frames.newly_due(step, self.store), np.zeros(len(self.outputs), np.bool_)
+            return self.frames.newly_due(step, self.store), self.outputs.none()
         # a closed window that has no output is final, or never had members
-        known = ~self.lively.is_closed(near.re, step.frontier_before) | (self.outputs.find(near) >= 0)
+        known = ~self.lively.is_closed(near.re, step.frontier_before) | self.outputs.has(near)
         near = near.take(known)
-        stale, gone = self.frames.stale(spans, near, self.outputs)
+        stale, gone = np.ones(len(near.le), np.bool_), list[Bools]()
+        for part in self.outputs.parts:
+            changed, replaced = self.frames.stale(spans, near, part)
+            stale &= changed
+            gone.append(replaced & part.here)
         near = near.take(stale)
         if step.due == step.due_before:
             return near, gone
@@ -167,7 +171,7 @@ class General(Moving):
 
     def _forget(self, frontier: int) -> tuple[Ints, Rows]:
         """Forget what is final; the rows of the windows that became so."""
-        windows, rows = self.outputs.drop(self.lively.is_final(self.outputs, frontier))
+        windows, rows = self.outputs.drop(self.outputs.where(lambda part: self.lively.is_final(part, frontier)))
         if frontier >= FOREVER:
             self.store = Store(self.store.width)
             self.frames = frames_of(self.typed, self.lively, self.context)
@@ -234,11 +238,11 @@ class General(Moving):
         kept = self.evaluator.kept.layout
         first = PAYLOAD + (2 if self._timed else 0)
         parts = [kept.string_codes(store.all_rows()[:, first:]) for store in (self.store, self.ageless)]
-        return np.unique(np.concatenate([*parts, self.evaluator.layout.string_codes(self.outputs.rows.cells)]))
+        return np.unique(np.concatenate([*parts, self.evaluator.layout.string_codes(self.outputs.all().rows.cells)]))
 
     def live_groups(self) -> Ints:
         self._catch_up()
-        return np.unique(np.concatenate([self.store.keys(), self.ageless.keys(), self.outputs.windows.group]))
+        return np.unique(np.concatenate([self.store.keys(), self.ageless.keys(), self.outputs.all().windows.group]))
 
     def live_rows(self) -> int:
         self._catch_up()

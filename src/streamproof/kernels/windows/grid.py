@@ -18,7 +18,7 @@ from streamproof.kernels.store import Store
 from streamproof.kernels.windows.changes import Events, Spans
 from streamproof.kernels.windows.frames import least_held
 from streamproof.kernels.windows.liveliness import Liveliness, Step
-from streamproof.kernels.windows.outputs import Outputs
+from streamproof.kernels.windows.outputs import Outputs, Part
 from streamproof.kernels.windows.segments import NO_WINDOWS, Bools, Windows, once, unique_windows
 from streamproof.plan.limits import too_many_windows
 from streamproof.plan.windows import Hopping, Tumbling
@@ -135,19 +135,19 @@ class Grid:
             raise outside_of_time(int(le[at]), int(re[at]))
         return unique_windows(group[source], start, start + self.size)
 
-    def stale(self, spans: Spans, near: Windows, outputs: Outputs) -> tuple[Bools, Bools]:
+    def stale(self, spans: Spans, near: Windows, outputs: Part) -> tuple[Bools, Bools]:
         found = outputs.find(near)
-        gone = np.zeros(len(outputs), np.bool_)
+        gone = np.zeros(len(outputs.hold), np.bool_)
         gone[found[found >= 0]] = True
         return np.ones(len(near.le), np.bool_), gone
 
     def forget(self, frontier: int, outputs: Outputs, stored: Stored) -> Bools:
         needed = np.empty(len(stored.re), np.bool_)
         _find_needed(stored.re, frontier, *self._numbers, needed)
-        closed = self._lively.is_closed(outputs.windows.re, frontier)
-        if closed.any():  # windows without new members that an end may still change
+        closed = self._lively.closed(outputs, frontier)
+        if len(closed.le):  # windows without new members that an end may still change
             groups = once(stored.key)
-            needed |= stored.re > least_held(outputs, closed, groups)[np.searchsorted(groups, stored.key)]
+            needed |= stored.re > least_held(closed, groups)[np.searchsorted(groups, stored.key)]
         return needed
 
     def opened(self, frontier: int) -> int:

@@ -11,7 +11,7 @@ from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Emission
 from streamproof.kernels.cells import Ints
 from streamproof.kernels.windows.changes import Watch
-from streamproof.kernels.windows.outputs import Outputs
+from streamproof.kernels.windows.outputs import Outputs, Part
 from streamproof.kernels.windows.segments import Bools, Windows
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
@@ -65,10 +65,14 @@ class Liveliness:
             return re < frontier
         return re <= frontier
 
-    def is_final(self, outputs: Outputs, frontier: int) -> Bools:
+    def closed(self, outputs: Outputs, frontier: int) -> Windows:
+        """Those of some windows that can get no new members."""
+        return outputs.chosen(outputs.where(lambda part: self.is_closed(part.windows.re, frontier)))
+
+    def is_final(self, outputs: Part, frontier: int) -> Bools:
         """Windows that nothing can change any more."""
         if frontier >= FOREVER:
-            return np.ones(len(outputs), np.bool_)
+            return np.ones(len(outputs.hold), np.bool_)
         return self.is_closed(outputs.windows.re, frontier) & (outputs.hold < frontier)
 
     def sealed(self, frontier: int, opened: int, outputs: Outputs | None = None) -> int:
@@ -82,17 +86,13 @@ class Liveliness:
         if not self.sealable:
             return BEGINNING
         if self.stamp == "point_end":
-            return frontier if outputs is None else min(frontier, _least(outputs.windows.re[outputs.hold >= frontier]))
+            return frontier if outputs is None else min(frontier, outputs.least_held("re", frontier))
         if self.time_bound and self.emission != "final":
             return frontier
-        held = frontier if outputs is None else min(frontier, _least(outputs.windows.le[outputs.hold >= frontier]))
+        held = frontier if outputs is None else min(frontier, outputs.least_held("le", frontier))
         if self.snapshot and self.stable and self.emission != "final":
             return held  # what lies before the frontier stays: rows are shortened and continued, not replaced
         return min(held, opened)
-
-
-def _least(times: Ints) -> int:
-    return int(times.min()) if len(times) else FOREVER
 
 
 def liveliness_of(typed: Typed, emission: Emission) -> Liveliness:

@@ -17,7 +17,7 @@ from streamproof.kernels.windows.boundaries import Boundaries
 from streamproof.kernels.windows.changes import Events, Spans
 from streamproof.kernels.windows.frames import least_held
 from streamproof.kernels.windows.liveliness import Liveliness, Step
-from streamproof.kernels.windows.outputs import Outputs
+from streamproof.kernels.windows.outputs import Outputs, Part
 from streamproof.kernels.windows.segments import Bools, Windows, firsts_from, once, spread
 
 
@@ -61,7 +61,7 @@ class Snapshots:
         places = reached if self._lively.by_start else reached[reached > 0] - 1
         return self._windows(places)
 
-    def stale(self, spans: Spans, near: Windows, outputs: Outputs) -> tuple[Bools, Bools]:
+    def stale(self, spans: Spans, near: Windows, outputs: Part) -> tuple[Bools, Bools]:
         spans = spans.merged()
         gone = self._touched(spans, outputs)
         found = outputs.find(near)
@@ -71,10 +71,10 @@ class Snapshots:
         gone[found[same]] = False
         return ~same, gone
 
-    def _touched(self, spans: Spans, outputs: Outputs) -> Bools:
+    def _touched(self, spans: Spans, outputs: Part) -> Bools:
         """The outputs that overlap or touch a span."""
         known = outputs.windows
-        gone = np.zeros(len(outputs), np.bool_)
+        gone = np.zeros(len(outputs.hold), np.bool_)
         first = firsts_from(known.group, known.le, spans.group, spans.lo)
         before = np.maximum(first - 1, 0)
         if len(known.le):
@@ -88,7 +88,7 @@ class Snapshots:
         groups = np.unique(stored.key[live])
         bounds = self.bounds
         base = bounds.time[bounds.first_from(groups, np.full(len(groups), frontier)) - 1]
-        base = np.minimum(base, least_held(outputs, self._lively.is_closed(outputs.windows.re, frontier), groups))
+        base = np.minimum(base, least_held(self._lively.closed(outputs, frontier), groups))
         bounds.keep(bounds.time >= by_group(bounds.group, groups, base, frontier))
         return (stored.re >= frontier) | (stored.re > by_group(stored.key, groups, base, FOREVER))
 
