@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -60,18 +61,30 @@ def test_weights_are_counts(spark_engine: SparkEngine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "what"),
+    ("row", "text"),
     [
-        ((5, 5, 1), "an event without a lifetime"),
-        ((5, FOREVER + 1, 1), "a lifetime lies outside"),
-        ((5, None, 1), "an event without a start or an end"),
+        ((5, 5, 1), "an event without a lifetime\x1f at: [5, 5) 1%'s=1\x1f fix: give it an end after its start"),
+        ((5, FOREVER + 1, 1), "a lifetime lies outside ±2^62 ticks\x1f at: [5, 4611686018427387905) 1%'s=1\x1f"),
+        ((5, None, None), "an event without a start or an end\x1f at: [5, null) 1%'s=null\x1f"),
+        (
+            (5, FOREVER, 1),
+            "has infinitely many windows over a lifetime without an end or a beginning\x1f at: [5, inf) ",
+        ),
+        (
+            (-FOREVER, 9, 1),
+            "has infinitely many windows over a lifetime without an end or a beginning\x1f at: [-inf, 9) ",
+        ),
+        (
+            (5, 2_000_000, 1),
+            "into 1999999 windows; the limit windows_per_event is 1000000\x1f at: [5, 2000000) 1%'s=1 in hop",
+        ),
     ],
 )
-def test_unlawful_events_are_errors_that_name_them(row: tuple[Any, ...], what: str, spark_engine: SparkEngine) -> None:
-    given = frame(spark_engine, [row], "le bigint, re bigint, v bigint")
-    with pytest.raises(PySparkException, match=what) as raised:
-        on(nodes.Source("S"), "spark", session=spark_engine.session).batch({"S": given}).collect()
-    assert "v=1" in str(raised.value)
+def test_events_with_errors_are_named(row: tuple[Any, ...], text: str, spark_engine: SparkEngine) -> None:
+    given = frame(spark_engine, [row], "le bigint, re bigint, `1%'s` bigint")
+    plan = sp.source("S").hopping(5, 1).aggregate(n=sp.count())
+    with pytest.raises(PySparkException, match=re.escape(text)):
+        plan.on("spark", session=spark_engine.session).batch({"S": given}).collect()
 
 
 def test_times_must_be_ticks(spark_engine: SparkEngine) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from streamproof.engines.spark.rows import sql_type
 from streamproof.errors import ErrorName, InfrastructureError, RunError, StreamproofError
 from streamproof.events.schema import Type
-from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.events.time import FOREVER
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -37,37 +37,42 @@ def failure(what: Column, *, name: ErrorName, fix: str, kind: Type) -> Column:
     return f.raise_error(text).cast(sql_type(kind))
 
 
-def failure_of(source: Relation, what: str, *, name: str, fix: str, note: str = "") -> str:
-    """The same for an event, as SQL of type bigint; what, name, fix and note are SQL of texts too."""
-    parts = [f"'{MARK}'", name, "': '", what, f"'{_FIELD} at: '", *_event_parts(source)]
-    parts += [*([note] if note else []), f"'{_FIELD} fix: '", fix, f"'{_FIELD}'"]
-    return f"cast(raise_error(concat({', '.join(parts)})) AS bigint)"
+def failure_of(source: Relation, message: str, *values: str) -> str:
+    """The same for an event, as SQL of type bigint; the message is SQL too, and the values are what it is told of."""
+    end = "le + 1L" if source.points else "re"  # then nobody needs to read the end
+    shown = [*values, _tick("le"), _tick(end), *(f"cast({column} AS string)" for column in source.payload)]
+    return f"cast(raise_error(format_string({message}, {', '.join(shown)})) AS bigint)"
+
+
+def message_of(source: Relation, name: ErrorName, what: str, fix: str, note: str = "") -> str:
+    """The message of an error about an event, as SQL: one text, because Spark plans and compiles each part of it.
+
+    Where ``what`` has values, they are %s in it.
+    """
+    payload = ", ".join(f"{escaped(column)}=%s" for column in source.schema.names)
+    event = f"[%s, %s) {payload}{escaped(note)}"
+    return quoted_text(f"{MARK}{name}: {what}{_FIELD} at: {event}{_FIELD} fix: {escaped(fix)}{_FIELD}")
 
 
 def leaves_time(source: Relation) -> str:
     """The error of an event whose new lifetime does not fit, as SQL."""
-    what = quoted_text("the new lifetime lies outside ±2^62 ticks")
-    return failure_of(source, what, name="'overflow'", fix="'use a coarser unit'")
-
-
-def _event_parts(source: Relation) -> list[str]:
-    """An event for people, in parts to put together: the fewer, the less Spark has to plan and compile."""
-    end = "le + 1L" if source.points else "re"  # then nobody needs to read the end
-    parts = ["'['", _tick("le"), "', '", _tick(end), "') '"]
-    for n, ((name, _), column) in enumerate(zip(source.schema, source.payload, strict=True)):
-        parts += [quoted_text(f"{', ' if n else ''}{name}="), f"coalesce(cast({column} AS string), 'null')"]
-    return parts
+    what = "the new lifetime lies outside ±2^62 ticks"
+    return failure_of(source, message_of(source, "overflow", what, "use a coarser unit"))
 
 
 def _tick(time: str) -> str:
-    shown = f"WHEN {time} >= {FOREVER}L THEN 'inf' WHEN {time} <= {BEGINNING}L THEN '-inf'"
-    return f"CASE {shown} ELSE coalesce(cast({time} AS string), 'null') END"
+    """A time for people; no other number has the digits of the infinite ones."""
+    return f"replace(cast({time} AS string), '{FOREVER}', 'inf')"
+
+
+def escaped(text: str) -> str:
+    """A text that is to stay as it is in a message."""
+    return text.replace("%", "%%")
 
 
 def quoted_text(text: str) -> str:
     """A text as SQL, whatever the session thinks of quotes and backslashes."""
-    plain = text.isascii() and not set(text) & {"'", "\\"}
-    return f"'{text}'" if plain else f"decode(unhex('{text.encode().hex()}'), 'UTF-8')"
+    return f"decode(unhex('{text.encode().hex()}'), 'UTF-8')" if set(text) & {"'", "\\"} else f"'{text}'"
 
 
 def marked(error: StreamproofError) -> RuntimeError:

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from streamproof.engines.base import Settings, prepare
 from streamproof.engines.inputs import load
-from streamproof.engines.spark.batch.failing import failure_of, quoted_text, translated
+from streamproof.engines.spark.batch.failing import failure_of, message_of, translated
 from streamproof.engines.spark.batch.relation import Context, Relation
 from streamproof.engines.spark.batch.rules import build
 from streamproof.engines.spark.rows import frame_of, inner_frame, outer_frame, schema_of, table_of
 from streamproof.engines.spark.session import meaning
-from streamproof.errors import InfrastructureError, InputError, StreamproofError, did_you_mean
+from streamproof.errors import ErrorName, InfrastructureError, InputError, StreamproofError, did_you_mean
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
 from streamproof.events.schema import Schema
@@ -28,7 +28,7 @@ from streamproof.plan.nodes import Plan
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_FAULTS: Final = (
+_FAULTS: Final[tuple[tuple[ErrorName, str, str], ...]] = (
     ("bad_input", "an event without a start or an end", f"an endless event ends at {FOREVER}"),
     ("empty_lifetime", "an event without a lifetime", "give it an end after its start"),
     ("overflow", "a lifetime lies outside ±2^62 ticks", "use a coarser unit"),
@@ -87,9 +87,9 @@ def lawful(source: Relation) -> Relation:
 
 def _unlawful(source: Relation) -> str:
     """What is wrong with an event's lifetime: one error, whatever it is, because Spark compiles each."""
-    text = "CASE WHEN le IS NULL OR re IS NULL THEN {} WHEN re <= le THEN {} ELSE {} END"
-    names, whats, fixes = (text.format(*map(quoted_text, texts)) for texts in zip(*_FAULTS, strict=True))
-    return failure_of(source, whats, name=names, fix=fixes)
+    missing, empty, outside = (message_of(source, *fault) for fault in _FAULTS)
+    message = f"CASE WHEN le IS NULL OR re IS NULL THEN {missing} WHEN re <= le THEN {empty} ELSE {outside} END"
+    return failure_of(source, message)
 
 
 def sources_of(plan: Typed) -> list[tuple[str, Schema]]:

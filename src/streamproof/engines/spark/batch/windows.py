@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
-from streamproof.engines.spark.batch.failing import failure_of, leaves_time, quoted_text
+from streamproof.engines.spark.batch.failing import escaped, failure_of, leaves_time, message_of
 from streamproof.engines.spark.batch.relation import Context, Relation, long
 from streamproof.engines.spark.batch.sweep import numbered
 from streamproof.events.time import BEGINNING, FOREVER
@@ -137,16 +137,15 @@ def ticks(span: object) -> int:
 
 
 def _unbounded(source: Relation, shown: str) -> str:
-    what = f"{shown} has infinitely many windows over a lifetime without an end or a beginning"
+    what = f"{escaped(shown)} has infinitely many windows over a lifetime without an end or a beginning"
     fix = "give a horizon (--horizon T): windows that end later are left out; it only bounds ends"
-    return failure_of(source, quoted_text(what), name="'unbounded_windows'", fix=quoted_text(fix))
+    return failure_of(source, message_of(source, "unbounded_windows", what, fix))
 
 
 def _too_many(source: Relation, limit: int, shown: str) -> str:
-    rule = f"' windows; the limit windows_per_event is {limit}'"
-    what = f"concat('one event falls into ', cast(n AS string), {rule})"
-    fix = "'use a longer hop or period, shorten the lifetimes, or raise the limit'"
-    return failure_of(source, what, name="'limit_exceeded'", fix=fix, note=quoted_text(f" in {shown}"))
+    what = f"one event falls into %s windows; the limit windows_per_event is {limit}"
+    fix = "use a longer hop or period, shorten the lifetimes, or raise the limit"
+    return failure_of(source, message_of(source, "limit_exceeded", what, fix, note=f" in {shown}"), "n")
 
 
 def snapshot(context: Context, source: Relation) -> DataFrame:
