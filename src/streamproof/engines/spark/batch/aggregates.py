@@ -7,9 +7,9 @@ in Python, a window at a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import Window
 from pyspark.sql import functions as f
@@ -26,7 +26,7 @@ from streamproof.engines.spark.batch.relation import Context, Relation, Value, l
 from streamproof.engines.spark.batch.sweep import changes_of, running
 from streamproof.engines.spark.batch.windows import (
     as_hopping,
-    ended,
+    end_of,
     in_panes,
     members,
     panes,
@@ -34,23 +34,31 @@ from streamproof.engines.spark.batch.windows import (
     windows_of_panes,
 )
 from streamproof.engines.spark.rows import sql_type
-from streamproof.events.schema import FLOAT64, INT64, MAX_PRECISION, NULL, Schema, Type
+from streamproof.events.schema import FLOAT64, INT64, MAX_PRECISION, NULL, Type
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
-from streamproof.plan.aggregates import Aggregate
+from streamproof.plan.aggregates import AGGREGATES, Aggregate
 from streamproof.plan.check import Typed
-from streamproof.plan.expr import TRUE
+from streamproof.plan.expr import TRUE, Col
 from streamproof.plan.labels import window_label
-from streamproof.plan.windows import Hopping, Snapshot, Tumbling
+from streamproof.plan.windows import Hopping, Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _DENSE: Final = 4  # events per pane, else panes save nothing
 _MERGED: Final = ("count", "sum", "avg", "min", "max")  # what was collected of parts of a window can be put together
+_SUMS: Final = ("sum", "avg")
 _HALF: Final = 32
 _LOW: Final = 2**32 - 1
 _SUM: Final = f"decimal({MAX_PRECISION},0)"
+
+
+class _Read(NamedTuple):
+    """What an aggregate reads."""
+
+    column: str
+    type: Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +96,8 @@ def _sweep(context: Context, typed: Typed, node: nodes.Aggregation, source: Rela
         _swept_result(agg, value, f"a{n}").cast(sql_type(kind)).alias(f"c{n}")
         for n, ((_, agg), value, (_, kind)) in enumerate(zip(node.aggs, args, typed.schema, strict=True))
     ]
-    found = swept.select(*keys, f.col("t").alias("wle"), f.col("following").alias("wre"), *results)
-    return stamped(found, typed.schema, source.groups, node.output)
+    found = swept.select(f.col("t").alias("le"), f.col("following").alias("re"), *keys, *results)
+    return stamped(Relation(found, typed.schema, source.groups), node.output)
 
 
 def _added(agg: Aggregate, value: Value, name: str) -> dict[str, Column]:
@@ -123,20 +131,20 @@ def _over_members(context: Context, typed: Typed, node: nodes.Aggregation, sourc
     if window is not None and in_panes(context, source, window):
         results = _over_panes(context, typed, node, source, window)
     else:
-        rows, kinds = _read(context, node, source, members(context, source, node.window, ends=False))
-        found = _Aggregates(typed, node, source, kinds, _looks(context, node, source).floats)
+        rows, reads = _read(context, node, source, members(context, source, node.window, ends=False))
+        found = _Aggregates(typed, node, source, reads, _looks(context, node, source).floats)
         results = found.results(found.aggregated(rows), rows)
-    return stamped(ended(results, window), typed.schema, source.groups, node.output)
+    return stamped(Relation(results, typed.schema, source.groups), node.output)
 
 
 def _over_panes(
     context: Context, typed: Typed, node: nodes.Aggregation, source: Relation, window: Hopping
 ) -> DataFrame:
     """The same where a window is whole panes: of dense ones the aggregates are put together, of others the rows."""
-    inside, kinds = _read(context, node, source, panes(source, window, window_label(node.window)))
+    inside, reads = _read(context, node, source, panes(source, window, window_label(node.window)))
     merges = window.size != window.hop and all(agg.fn in _MERGED for _, agg in node.aggs)
     looks = _looks(context, node, source, ticks(window.hop) if merges else None)
-    found = _Aggregates(typed, node, source, kinds, looks.floats)
+    found = _Aggregates(typed, node, source, reads, looks.floats)
     rows = windows_of_panes(inside, window)
     if merges and looks.density >= _DENSE:
         return found.results(found.merged(windows_of_panes(found.aggregated(inside), window)), rows)
@@ -144,14 +152,17 @@ def _over_panes(
 
 
 def _read(
-    context: Context, node: nodes.Aggregation, source: Relation, frame: DataFrame
-) -> tuple[DataFrame, list[Type]]:
-    """Members of windows with what the aggregates read, x0, x1, …, and the types of these; count reads nothing."""
-    exprs = {n: agg.arg for n, (_, agg) in enumerate(node.aggs) if agg.arg is not None}
-    ready, args = values(frame, source.env(), list(exprs.values()), context.settings.registry)
-    found = dict(zip(exprs, args, strict=True))
-    kinds = [found[n].type if n in found else NULL for n in range(len(node.aggs))]
-    return ready.withColumns({f"x{n}": value.column for n, value in found.items()}) if found else ready, kinds
+    context: Context, node: nodes.Aggregation, source: Relation, frame: DataFrame, fns: Container[str] = AGGREGATES
+) -> tuple[DataFrame, list[_Read]]:
+    """Rows with what these aggregates read: a column of the source as it is, else x0, x1, …; count reads nothing."""
+    asked = {n: agg.arg for n, (_, agg) in enumerate(node.aggs) if agg.arg is not None and agg.fn in fns}
+    reads = {n: _Read(*source.column(arg)) for n, arg in asked.items() if isinstance(arg, Col)}
+    exprs = {n: arg for n, arg in asked.items() if n not in reads}
+    frame, args = values(frame, source.env(), list(exprs.values()), context.settings.registry)
+    made = {f"x{n}": value.column for n, value in zip(exprs, args, strict=True)}
+    reads |= {n: _Read(f"x{n}", value.type) for n, value in zip(exprs, args, strict=True)}
+    found = [reads.get(n, _Read(f"x{n}", NULL)) for n in range(len(node.aggs))]
+    return frame.withColumns(made) if made else frame, found
 
 
 def _looks(context: Context, node: nodes.Aggregation, source: Relation, hop: int | None = None) -> Looks:
@@ -159,15 +170,14 @@ def _looks(context: Context, node: nodes.Aggregation, source: Relation, hop: int
 
     Only where reading the input twice is cheap.
     """
-    exprs = {f"x{n}": agg.arg for n, (_, agg) in enumerate(node.aggs) if agg.arg and agg.fn in ("sum", "avg")}
     if not source.cheap:
         return Looks()
-    if any_may_fail(exprs.values(), source.env()):
-        exprs = {}
-    frame, args = values(source.frame, source.env(), list(exprs.values()), context.settings.registry)
-    floats = {x: value.column for x, value in zip(exprs, args, strict=True) if value.type == FLOAT64}
+    args = [agg.arg for _, agg in node.aggs if agg.arg and agg.fn in _SUMS]
+    fns = () if any_may_fail(args, source.env()) else _SUMS
+    frame, reads = _read(context, node, source, source.frame, fns)
+    floats = dict.fromkeys(read.column for read in reads if read.type == FLOAT64)
     pane = [*source.groups, f"le - pmod(le, {hop}L)"] if hop is not None else []
-    return look_at(frame, floats, pane) if floats or pane else Looks()
+    return look_at(frame, list(floats), pane) if floats or pane else Looks()
 
 
 def _named(columns: dict[str, Column]) -> list[Column]:
@@ -178,20 +188,22 @@ class _Aggregates:
     """The aggregates of a node: what they read, collect, and give."""
 
     def __init__(
-        self, typed: Typed, node: nodes.Aggregation, source: Relation, kinds: list[Type], looks: Mapping[str, Look]
+        self, typed: Typed, node: nodes.Aggregation, source: Relation, reads: list[_Read], looks: Mapping[str, Look]
     ) -> None:
         self.schema, self.looks = typed.schema, looks
-        self.keys = [*source.groups, "wle", *([] if isinstance(node.window, Tumbling | Hopping) else ["wre"])]
+        clock = as_hopping(node.window)
+        self.keys = [*source.groups, "wle", *([] if clock else ["wre"])]
+        self.times = [f.expr("wle AS le"), f.expr(f"{end_of(clock)} AS re"), *map(f.col, source.groups)]
         self.floats = {
-            f"c{n}": (agg.fn, f"x{n}")
-            for n, ((_, agg), kind) in enumerate(zip(node.aggs, kinds, strict=True))
-            if agg.fn in ("sum", "avg") and kind == FLOAT64
+            f"c{n}": (agg.fn, read.column)
+            for n, ((_, agg), read) in enumerate(zip(node.aggs, reads, strict=True))
+            if agg.fn in _SUMS and read.type == FLOAT64
         }
         self.parts = [
-            _float_sum(agg.fn, f"x{n}", looks.get(f"x{n}", Look()))
+            _float_sum(agg.fn, read.column, looks.get(read.column, Look()))
             if f"c{n}" in self.floats
-            else part(agg, _ready(agg, Value(f.col(f"x{n}"), kind, atom=True)), f"a{n}", source)
-            for n, ((_, agg), kind) in enumerate(zip(node.aggs, kinds, strict=True))
+            else part(agg, _ready(agg, Value(f.col(read.column), read.type, atom=True)), f"a{n}", source)
+            for n, ((_, agg), read) in enumerate(zip(node.aggs, reads, strict=True))
         ]
         self.columns = {name: column for each in self.parts for name, column in each.columns.items()}
 
@@ -205,7 +217,7 @@ class _Aggregates:
         return parts.groupBy(*self.keys).agg(*_named(merged))
 
     def results(self, aggregated: DataFrame, rows: DataFrame) -> DataFrame:
-        """The columns of the result, from what was collected."""
+        """The windows with their results, from what was collected."""
         results = [
             each.result.cast(sql_type(kind)).alias(f"c{n}")
             for n, (each, (_, kind)) in enumerate(zip(self.parts, self.schema, strict=True))
@@ -214,10 +226,10 @@ class _Aggregates:
         limbed = [x for x in sources if self.looks.get(x, Look()).grid is None]
         if not all(x in self.looks and not self.looks[x].rests for x in limbed):
             asked = {column: found for column, found in self.floats.items() if found[1] in limbed}
-            return summed(aggregated, rows, self.keys, asked, results)
+            return summed(aggregated, rows, self.keys, asked, [*self.times, *results])
         if limbed:
             aggregated = with_totals(aggregated, limbed)
-        return aggregated.select(*self.keys, *results)
+        return aggregated.select(*self.times, *results)
 
 
 def _float_sum(fn: str, x: str, look: Look) -> Part:
@@ -324,13 +336,12 @@ def mean_of_decimals(name: str) -> Column:
     return f.try_divide(f.col(name).cast("string").cast("double"), f.col(f"{name}_n").cast("double"))
 
 
-def stamped(frame: DataFrame, schema: Schema, groups: tuple[str, ...], output: nodes.Output) -> Relation:
+def stamped(windows: Relation, output: nodes.Output) -> Relation:
     """Windows as events: their own lifetimes, or the points at their ends; an endless window has no such point."""
-    timed = Relation(frame, schema, groups).timed(frame, "wle", "wre")
     if output == "window":
-        return timed
-    end = f"CASE WHEN re + 1L >= {FOREVER}L THEN {leaves_time(timed)} ELSE re + 1L END"
-    return timed.timed(timed.frame.filter(f"re < {FOREVER}L"), "re", end)
+        return windows
+    end = f"CASE WHEN re + 1L >= {FOREVER}L THEN {leaves_time(windows)} ELSE re + 1L END"
+    return windows.timed(windows.frame.filter(f"re < {FOREVER}L"), "re", end)
 
 
 def top_k(context: Context, typed: Typed, node: nodes.TopK, source: Relation) -> Relation:
@@ -342,8 +353,9 @@ def top_k(context: Context, typed: Typed, node: nodes.TopK, source: Relation) ->
     rank = f.rank().over(Window.partitionBy(*source.groups, "wle").orderBy(*order))
     ranked = frame.withColumn("place", rank).filter(f.col("place") <= f.lit(node.k))
     extra = [f.col("place").cast("long").alias(f"c{len(source.payload)}")] if node.rank is not None else []
-    chosen = ended(ranked.select("*", *extra) if extra else ranked, as_hopping(node.window))
-    return stamped(chosen, typed.schema, source.groups, node.output)
+    chosen = ranked.select("*", *extra) if extra else ranked
+    windows = Relation(chosen, typed.schema, source.groups).timed(chosen, "wle", end_of(as_hopping(node.window)))
+    return stamped(windows, node.output)
 
 
 def _ordered(value: Value, direction: nodes.Direction) -> Column:

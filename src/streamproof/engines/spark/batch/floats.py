@@ -89,19 +89,20 @@ def summed(
     """The results per window, of limbs alone or of limbs and rests.
 
     ``found`` has the sums of limbs, ``rows`` the members of windows; ``asked`` has for each column of the result that
-    is a sum or mean of floats the aggregate and the column of ``rows`` that it reads. ``results`` read ``total``.
+    is a sum or mean of floats the aggregate and the column of ``rows`` that it reads. ``results`` are all columns of
+    the result; they read ``total``.
     """
     sources = list(dict.fromkeys(source for _, source in asked.values()))
     rests = _rests(rows, keys, sources)
     same = [f.col(key).eqNullSafe(f.col(f"rest_{key}")) for key in keys]
     both = rests.join(found, same, "right")  # rests first: they are known first, and then there is nothing to join
-    plain = with_totals(both.filter("rests IS NULL"), sources).select(*keys, *results)
+    plain = with_totals(both.filter("rests IS NULL"), sources).select(*results)
     counted = both.filter("rests IS NOT NULL").withColumns({f"{source}_total": f.lit(0.0) for source in sources})
     exact = {
         f"{column}_exact": in_arrow(_with_rests(fn, source), "double", *_read(source))
         for column, (fn, source) in asked.items()
     }
-    better = counted.withColumns(exact).select(*keys, *results, *exact)
+    better = counted.withColumns(exact).select(*results, *exact)
     odd = better.withColumns({column: f.col(f"{column}_exact") for column in asked}).select(*plain.columns)
     return plain.unionAll(odd)
 

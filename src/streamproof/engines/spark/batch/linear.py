@@ -6,6 +6,7 @@ error ``overflow`` and names its event.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 def where(context: Context, typed: Typed, node: nodes.Where, source: Relation) -> Relation:
     frame, (condition,) = values(source.frame, source.env(), [node.expr], context.settings.registry)
     kept = convert(condition, BOOL).column
-    return source.on(frame.filter(unmoved(kept) if may_fail(node.expr, source.env()) else kept))
+    found = frame.filter(unmoved(kept) if may_fail(node.expr, source.env()) else kept)
+    return replace(source, frame=found) if frame is source.frame else source.on(found)
 
 
 def unmoved(condition: Column) -> Column:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from streamproof.engines.spark.session import settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 LARGEST: Final = 2.0**40  # floats from here on have rests
 _GRIDS: Final = (0, 10, 20)
@@ -48,18 +48,17 @@ class Looks:
     density: float = math.inf
 
 
-def look_at(frame: DataFrame, floats: Mapping[str, Column], pane: Sequence[str] = ()) -> Looks:
+def look_at(frame: DataFrame, floats: Sequence[str], pane: Sequence[str] = ()) -> Looks:
     """What the values of these columns are like, and how many rows agree on what makes a pane: they are read now."""
     asked = ["count(*) AS rows"]
     for x in floats:
         asked += [f"max({_level(x)}) AS {x}_level", f"max(abs({x})) AS {x}_largest"]
     if pane:
         asked += [f"bit_or({_sketch(n)}) AS sketch{n}" for n in range(_SKETCHES // 2)]
-    columns = [column.alias(name) for name, column in floats.items()]
     rows = frame.coalesce(1) if _is_small(frame) else frame
-    shown = rows.select(*columns, *_hashed(pane)).selectExpr(*asked)
+    hashed = rows.selectExpr(*floats, f"xxhash64({', '.join(pane)}) AS pane") if pane else rows
     with settings(frame.sparkSession, _PLAIN):
-        (found,) = shown.collect()
+        (found,) = hashed.selectExpr(*asked).collect()
     looks = {x: _look(found["rows"], found[f"{x}_level"] or 0, found[f"{x}_largest"] or 0.0) for x in floats}
     if not pane:
         return Looks(looks)
@@ -101,12 +100,6 @@ def rest_of(name: str) -> str:
 
 
 # --- how many different panes -----------------------------------------------------------------------------------------
-
-
-def _hashed(pane: Sequence[str]) -> list[Column]:
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    return [f.expr(f"xxhash64({', '.join(pane)}) AS pane")] if pane else []
 
 
 def _sketch(number: int) -> str:

@@ -55,7 +55,7 @@ def uda(context: Context, typed: Typed, node: nodes.Uda, source: Relation) -> Re
         yield [window.le, window.re, checked(module, answer, result, window)]
 
     made = _run(context, source, node, _Call([node.arg], answers, [("c0", result)], wanted))
-    return stamped(made.withColumnsRenamed({"le": "wle", "re": "wre"}), typed.schema, source.groups, node.output)
+    return stamped(Relation(made, typed.schema, source.groups), node.output)
 
 
 def udo(context: Context, typed: Typed, node: nodes.Udo, source: Relation) -> Relation:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pyspark.sql import functions as f
 
 from streamproof.engines.base import Settings
-from streamproof.events.schema import INT64, Schema, Type
+from streamproof.events.schema import INT64, RESERVED, Schema, Type
 from streamproof.plan.expr import Col, Side
 
 if TYPE_CHECKING:
@@ -52,6 +52,12 @@ class Relation:
     def columns(self) -> list[str]:
         """All columns, in their order."""
         return ["le", "re", *self.groups, *self.payload]
+
+    def column(self, col: Col) -> tuple[str, Type]:
+        """What a column of the input, or a time, is called here, and its type."""
+        if col.name in RESERVED:
+            return col.name, INT64
+        return f"c{self.schema.names.index(col.name)}", self.schema[col.name]
 
     def env(self) -> Env:
         """What an expression over one input reads."""

@@ -24,12 +24,12 @@ _MOST: Final = 2**40  # more starts than any table has: a longer count window is
 def members(context: Context, source: Relation, window: Window, *, ends: bool = True) -> DataFrame:
     """The events of each window: wle, wre and the columns of the source.
 
-    Without ``ends``, windows of the clock have no wre: it follows from wle, and `ended` adds it to fewer rows.
+    Without ``ends``, windows of the clock have no wre: see `end_of`.
     """
     clock = as_hopping(window)
     if clock is not None:
         found = _hopping(context, source, clock, window_label(window))
-        return ended(found, clock) if ends else found
+        return found.selectExpr("*", f"{end_of(clock)} AS wre") if ends else found
     match window:
         case CountStart(n):
             return counted(context, source, n, "le")
@@ -46,9 +46,9 @@ def as_hopping(window: Window) -> Hopping | None:
     return window if isinstance(window, Hopping) else None
 
 
-def ended(frame: DataFrame, window: Hopping | None) -> DataFrame:
-    """Windows of the clock with their ends; others have them."""
-    return frame if window is None else frame.selectExpr("*", f"wle + {ticks(window.size)}L AS wre")
+def end_of(window: Hopping | None) -> str:
+    """The end of a window, as SQL: of the clock's it follows from the start, and others have it."""
+    return "wre" if window is None else f"wle + {ticks(window.size)}L"
 
 
 def _hopping(context: Context, source: Relation, window: Hopping, shown: str) -> DataFrame:
