@@ -34,11 +34,6 @@ def extended(rows: Sequence[Row], by: int) -> list[Row]:
     return [(le, moved(re, by), payload) for le, re, payload in shortened]
 
 
-def _living(rows: Any) -> list[Row]:
-    """Without the rows that have no lifetime left."""
-    return [row for row in rows if row[0] < row[1]]
-
-
 def lasting(rows: Sequence[Row]) -> list[Row]:
     return [(le, FOREVER, payload) for le, _, payload in rows]
 
