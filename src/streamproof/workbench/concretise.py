@@ -35,7 +35,7 @@ from streamproof.workbench.modules import all_modules
 from streamproof.workbench.schedule import Schedule
 
 RUNS: Final[dict[str, tuple[Any, ...]]] = {
-    "cuts": (0, 2, 5),
+    "cuts": (0, 1, 3),
     "reorder": (False, True),
     "interleave": (False, True),
     "restart": (False, True),
