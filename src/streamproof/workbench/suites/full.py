@@ -1,4 +1,4 @@
-"""Minutes: every operator, window, module kind and facet value, every pair of them, every law."""
+"""Minutes: every operator, window, module kind and facet value, pairs of them, every law."""
 
 from streamproof.workbench.suite import Suite
 from streamproof.workbench.suites.scenarios import everything
