@@ -34,7 +34,7 @@ WITH_JAVA: Final = ("spark-stream", "spark-batch")
 SLOW: Final = (*WITH_JAVA, "postgres")
 PLANS_PER_TASK: Final = {"spark-stream": 24, "spark-batch": 4}
 USUAL_PLANS: Final = 5
-PATIENCE: Final = 5  # so many differences that do not show again count as one
+PATIENCE: Final = 20  # so many differences that do not show again count as one
 TOGETHER: Final = {"spark-stream": 192}
 """So many cases, of whatever scenarios, are given to an engine at once where a run costs the same however many."""
 
