@@ -31,6 +31,7 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",  # one per core; the default of 200 is for clusters
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",  # streams with state do not use it
+    "spark.sql.streaming.numRecentProgressUpdates": "100000",  # rows are counted from all of them, not the last 100
 }
 
 
