@@ -243,7 +243,7 @@ How good are the suites at finding bugs? Bugs are planted on purpose, each as on
 a `<` for a `<=`, a lost retraction, an early CTI, state that is not restored. Then `full` runs against the copy and stops at its
 first find. A bug counts as caught if it was found **and** the case, run alone, shows it with at most {most} events.
 
-**{killed} of {hunted}** planted bugs that were hunted are caught; the list has {count}.
+**{killed} of {hunted}** planted bugs that were hunted are caught; the list has {count}. Each find is one of the suite as it was when the bug was hunted.
 
 | bug | where | engine | found as | cases needed | events left |
 | --- | --- | --- | --- | --- | --- |

@@ -98,7 +98,7 @@ class _Writer:
     def _step(self) -> None:
         if self.plain or not self.choices.chance(self.changing + 10):
             self._insert()
-        elif self.choices.chance(1000 // (self.changing + 10)):
+        elif self.choices.chance(1000 // (self.changing + 10)):  # one step in ten is a CTI
             self._cti()
         elif self._open():
             self._retract()
