@@ -150,7 +150,8 @@ def _append(rows, first, out, changes, at, end, spec):  # type: ignore[no-untype
                 rows[out, m] = changes[n, m]
         if meets or rows[out, SUMS] == 0:  # carries must not pile up, nor hide that nothing is left
             carry_row(rows, out, SUMS, spec)
-        out += not is_nothing(rows, out)
+            out -= is_nothing(rows, out)
+        out += 1
     return out
 
 

@@ -19,7 +19,7 @@ from streamproof.kernels.base import Context, State
 from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.store import Store
-from streamproof.kernels.windows.accumulators import Accumulators, Values
+from streamproof.kernels.windows.accumulators import Accumulators
 from streamproof.kernels.windows.agenda import Agenda
 from streamproof.kernels.windows.changes import check_weights
 from streamproof.kernels.windows.general import General
@@ -29,11 +29,11 @@ from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.ledger import Ledger
 from streamproof.kernels.windows.liveliness import Step
 from streamproof.kernels.windows.moving import Moving
-from streamproof.kernels.windows.places import by_group, laid_out
+from streamproof.kernels.windows.places import collected
 from streamproof.kernels.windows.slides import Slides
 from streamproof.kernels.windows.sliding import WORTH_KEEPING, adjust, announce, complete, correct
 from streamproof.kernels.windows.summed import summed
-from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, Scratch
+from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, Entries, Scratch
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.windows import Hopping, Tumbling
@@ -138,7 +138,8 @@ class Panes(Moving):
                 ledger.convert(self.sums, spec)
             self._empty_slides()
         first = (delta.le - self.grid.offset) // self.pane
-        starts = self._gathered(delta.group, first, self._every(len(delta)), delta.w, values, self._scratch[0])
+        entries = Entries(delta.group, first, self._every(len(delta)), delta.w)
+        starts = collected(entries, values, self.sums, self._scratch[0])
         if not len(delta) or delta.extent.longest == 1:
             return starts, starts[:0]
         last = (delta.re - 1 - self.grid.offset) // self.pane
@@ -147,19 +148,14 @@ class Panes(Moving):
         both = np.concatenate([lasting, ending])
         places = np.concatenate([first[lasting], last[ending]])
         signed = np.concatenate([delta.w[lasting], -delta.w[ending]])
-        return starts, self._gathered(delta.group[both], places, both, signed, values, self._scratch[1])
+        moving = Entries(delta.group[both], places, both, signed)
+        return starts, collected(moving, values, self.sums, self._scratch[1])
 
     def _every(self, count: int) -> Ints:
         """The numbers of so many events."""
         if count > len(self._numbers_of_events):
             self._numbers_of_events = np.arange(2 * count)
         return self._numbers_of_events[:count]
-
-    def _gathered(self, group: Ints, place: Ints, event: Ints, w: Ints, values: Values, out: Scratch) -> Cells:
-        """Events as rows of sums in the order of groups and places, in scratch memory."""
-        row, rows = laid_out(group, place, self.sums.width, out)
-        self.sums.add(rows, SUMS, row, event, w, values)
-        return by_group(rows, out)
 
     def _emit(self, starts: Cells, moves: Cells, step: Step) -> Delta:
         """The rows that change; the sums are then as they are after the change."""

@@ -1,11 +1,6 @@
-"""Rows for the different pairs of group and place in a batch.
+"""The events of a batch as sums by group and place.
 
->>> out = Scratch()
->>> row, rows = laid_out(np.array([7, 4, 7]), np.array([1, 9, 1]), 1, out)
->>> row.tolist(), rows.tolist()
-([0, 1, 0], [[7, 1, 0], [4, 9, 0]])
->>> by_group(rows, out).tolist()
-[[4, 9, 0], [7, 1, 0]]
+Where events are dense, a table of all pairs that there could be takes their sums, without sorting them.
 """
 
 from __future__ import annotations
@@ -13,43 +8,37 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numba import njit
 
-from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.cells import Cells
 from streamproof.kernels.compiled import loop
-from streamproof.kernels.sorting import order_by
-from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, Scratch
+from streamproof.kernels.windows.accumulators import Accumulators, Values
+from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, Entries, Scratch, gathered
 
-SPARSE: Final = 4  # a table of all pairs may have so many fields per row
-
-
-def laid_out(group: Ints, place: Ints, width: int, out: Scratch) -> tuple[Ints, Cells]:
-    """For each event the number of its row; and the rows (group, place, then zeros), in scratch memory.
-
-    Where events are dense, rows are in the order of places, as events mostly are: then the rows of one place, to which
-    events are added next, lie together. `by_group` brings them into the order of groups.
-    """
-    row = np.empty(len(group), np.int64)
-    if not len(group):
-        return row, out.matrix("rows", 0, SUMS + width)
-    low_group, high_group, low_place, high_place = _ranges(group, place)
-    groups = high_group - low_group + 1
-    fields = (high_place - low_place + 1) * groups
-    if fields <= SPARSE * len(group) + 1024:
-        rows = out.matrix("rows", min(fields, len(group)), SUMS + width)
-        table = out.matrix("table", 1, fields)[0]
-        return row, rows[: _tabled(group, place, low_group, low_place, groups, table, row, rows)]
-    rows = out.matrix("rows", len(group), SUMS + width)
-    return row, rows[: _sorted(group, place, order_by(group, place), row, rows)]
+SPARSE: Final = 4  # a table of all pairs may have so many fields per event
 
 
-def by_group(rows: Cells, out: Scratch) -> Cells:
-    """The rows of `laid_out` in the order of groups, then places."""
-    low, high, is_ordered = _order(rows)
-    if is_ordered:
-        return rows
-    ordered = out.matrix("ordered", *rows.shape)
-    _regroup(rows, low, np.zeros(high - low + 2, np.int64), ordered)
-    return ordered
+def collected(entries: Entries, values: Values, sums: Accumulators, out: Scratch) -> Cells:
+    """Events as rows (group, place, sums) in the order of groups, then places; they are in scratch memory."""
+    if len(entries.group):
+        low_group, high_group, low_place, high_place = _ranges(entries.group, entries.place)
+        groups, places = high_group - low_group + 1, high_place - low_place + 1
+        if groups * places <= SPARSE * len(entries.group) + 1024:
+            return _tabled(entries, values, sums, out, (low_group, groups, low_place, places))
+    return gathered(entries, values, sums, out)[0]
+
+
+def _tabled(
+    entries: Entries, values: Values, sums: Accumulators, out: Scratch, ranges: tuple[int, int, int, int]
+) -> Cells:
+    """By a table in the order of places, as events mostly are: then the fields to which they are added lie together."""
+    low_group, groups, low_place, places = ranges
+    field = out.matrix("field", 1, len(entries.group))[0]
+    table = out.matrix("table", groups * places, sums.width)
+    _find_fields(entries.group, entries.place, low_group, groups, low_place, field, table)
+    sums.add(table, 0, field, entries.event, entries.w, values)
+    rows = out.matrix("rows", min(len(table), len(field)) + 1, SUMS + sums.width)
+    return rows[: _regrouped(table, low_group, low_place, np.zeros(groups + 1, np.int64), rows)]
 
 
 @loop
@@ -63,59 +52,40 @@ def _ranges(group, place):  # type: ignore[no-untyped-def]
 
 
 @loop
-def _tabled(group, place, low_group, low_place, groups, table, row, rows):  # type: ignore[no-untyped-def]
-    """By a table of all pairs that there could be; how many there are."""
+def _find_fields(group, place, low_group, groups, low_place, field, table):  # type: ignore[no-untyped-def]
+    """For each event its field; the table is empty then."""
     table[:] = 0
     for n in range(len(group)):
-        row[n] = (place[n] - low_place) * groups + group[n] - low_group
-        table[row[n]] = 1
-    rows[:] = 0
-    count = field = 0
+        field[n] = (place[n] - low_place) * groups + group[n] - low_group
+
+
+@njit(cache=True, inline="always")
+def _is_something(table, field):  # type: ignore[no-untyped-def]
+    anything = np.int64(0)
+    for n in range(table.shape[1]):
+        anything |= table[field, n]
+    return anything != 0
+
+
+@loop
+def _regrouped(table, low_group, low_place, ends, rows):  # type: ignore[no-untyped-def]
+    """The fields that have anything, by group; how many. ``ends`` is zero for one group more than there are.
+
+    Whether a field has anything, no processor guesses well; so every one is written, the others into the last row.
+    """
+    groups = len(ends) - 1
+    for first in range(0, len(table), groups):
+        for b in range(groups):
+            ends[b + 1] += _is_something(table, first + b)
+    for b in range(groups):
+        ends[b + 1] += ends[b]
     for a in range(len(table) // groups):
         for b in range(groups):
-            if table[field]:
-                table[field] = count
-                rows[count, GROUP], rows[count, PLACE] = low_group + b, low_place + a
-                count += 1
-            field += 1
-    for n in range(len(group)):
-        row[n] = table[row[n]]
-    return count
-
-
-@loop
-def _sorted(group, place, order, row, rows):  # type: ignore[no-untyped-def]
-    """By sorting; how many there are."""
-    rows[:] = 0
-    count = 0
-    for at in order:
-        if count == 0 or group[at] != rows[count - 1, GROUP] or place[at] != rows[count - 1, PLACE]:
-            rows[count, GROUP], rows[count, PLACE] = group[at], place[at]
-            count += 1
-        row[at] = count - 1
-    return count
-
-
-@loop
-def _order(rows):  # type: ignore[no-untyped-def]
-    """The least and the greatest group, and whether groups come in order."""
-    is_ordered = True
-    low = high = rows[0, GROUP] if len(rows) else 0
-    for n in range(1, len(rows)):
-        is_ordered &= rows[n, GROUP] >= rows[n - 1, GROUP]
-        low, high = min(low, rows[n, GROUP]), max(high, rows[n, GROUP])
-    return low, high, is_ordered
-
-
-@loop
-def _regroup(rows, low, ends, out):  # type: ignore[no-untyped-def]
-    """Sort by counting how many rows each group has; ``ends`` is zero for one group more than there are."""
-    for n in range(len(rows)):
-        ends[rows[n, GROUP] - low + 1] += 1
-    for n in range(1, len(ends)):
-        ends[n] += ends[n - 1]
-    for n in range(len(rows)):
-        at = ends[rows[n, GROUP] - low]
-        ends[rows[n, GROUP] - low] += 1
-        for m in range(rows.shape[1]):
-            out[at, m] = rows[n, m]
+            field = a * groups + b
+            counts = _is_something(table, field)
+            at = ends[b] if counts else len(rows) - 1
+            ends[b] += counts
+            rows[at, GROUP], rows[at, PLACE] = low_group + b, low_place + a
+            for n in range(table.shape[1]):
+                rows[at, SUMS + n] = table[field, n]
+    return ends[groups]
