@@ -85,6 +85,8 @@ class Run(NamedTuple):
     by_4096: Ints
     latest: int  # the latest end of all
     longest: int  # the longest lifetime; infinite where one has no start
+    earliest: int  # the earliest end of all
+    least_weight: int
 
     @staticmethod
     def of(rows: Cells) -> Run:
@@ -106,6 +108,11 @@ def pick(rows: Cells, at: Ints) -> Cells:
     """The rows at these positions."""
     found: Cells = _pick(rows, at)
     return found
+
+
+def look(rows: Cells, at: Ints) -> Cells:
+    """The rows at these positions, for the time of one batch: where they lie together, they are not copied."""
+    return rows[at[0] : at[-1] + 1] if len(at) and _is_stretch(at) else pick(rows, at)
 
 
 # --- order ------------------------------------------------------------------------------------------------------------
@@ -275,15 +282,6 @@ def _copy_lasting(rows, before, out, size):  # type: ignore[no-untyped-def]
 
 
 @loop
-def least(rows, column):  # type: ignore[no-untyped-def]
-    """The least value of a column of rows, of which there are some."""
-    found = rows[0, column]
-    for n in range(len(rows)):
-        found = min(found, rows[n, column])
-    return found
-
-
-@loop
 def cancel(rows, delta):  # type: ignore[no-untyped-def]
     """Take negative rows of a delta off equal rows of a run, in place on both sides."""
     for n in range(len(delta)):
@@ -308,9 +306,10 @@ def _latest_ends(rows):  # type: ignore[no-untyped-def]
     by_16 = np.full((size + 15) >> 4, LEAST, np.int64)
     by_256 = np.full((size + 255) >> 8, LEAST, np.int64)
     by_4096 = np.full((size + 4095) >> 12, LEAST, np.int64)
-    longest = np.int64(0)
+    longest, earliest, least_weight = np.int64(0), np.int64(FOREVER), np.int64(FOREVER)
     for n in range(size):
         by_16[n >> 4] = max(by_16[n >> 4], rows[n, RE])
+        earliest, least_weight = min(earliest, rows[n, RE]), min(least_weight, rows[n, W])
         longest = max(longest, rows[n, RE] - rows[n, LE] if rows[n, LE] > BEGINNING else np.int64(FOREVER))
     for n in range(len(by_16)):
         by_256[n >> 4] = max(by_256[n >> 4], by_16[n])
@@ -318,7 +317,7 @@ def _latest_ends(rows):  # type: ignore[no-untyped-def]
     for n in range(len(by_256)):
         by_4096[n >> 4] = max(by_4096[n >> 4], by_256[n])
         latest = max(latest, by_256[n])
-    return by_16, by_256, by_4096, latest, longest
+    return by_16, by_256, by_4096, latest, longest, earliest, least_weight
 
 
 @njit(cache=True)
@@ -327,6 +326,15 @@ def _gather(rows, at, column):  # type: ignore[no-untyped-def]
     for n in range(len(at)):
         out[n] = rows[at[n], column]
     return out
+
+
+@loop
+def _is_stretch(at):  # type: ignore[no-untyped-def]
+    """Whether each position, of which there are some, is the next after the one before."""
+    for n in range(1, len(at)):
+        if at[n] != at[n - 1] + 1:
+            return False
+    return True
 
 
 @njit(cache=True)

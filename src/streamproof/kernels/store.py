@@ -36,7 +36,7 @@ from streamproof.kernels.runs import (
     how_many_last,
     ints,
     lasting,
-    least,
+    look,
     merged,
     ordered,
     pick,
@@ -84,8 +84,8 @@ class Found:
 
     @property
     def rows(self) -> Cells:
-        """The events found, each a whole row."""
-        pieces = [pick(rows, at) for rows, at in self.parts]
+        """The events found, each a whole row; to be read only."""
+        pieces = [look(rows, at) for rows, at in self.parts]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     @property
@@ -119,18 +119,19 @@ class Store:
         """Add the rows of a run, as `ordered` makes them. They belong to the store from now on."""
         if not len(rows):
             return
-        if least(rows, RE) < self._before:
+        added = Run.of(rows)
+        if added.earliest < self._before:
             rows = rows[rows[:, RE] >= self._before]
         if not len(rows):
             return
         self._new += len(rows)
         self._is_tidy = False
-        if self._runs and least(rows, W) < 0:
+        if self._runs and added.least_weight < 0:
             for run in self._runs:
                 cancel(run.rows, rows)
             rows = rows[rows[:, W] != 0]
         if len(rows):
-            self._runs.append(Run.of(rows))
+            self._runs.append(added if rows is added.rows else Run.of(rows))
         while (at := self._crowded()) is not None:
             self._merge(at)
 
@@ -255,7 +256,12 @@ class Store:
 
     def wants_tidying(self) -> bool:
         """Whether as much was added since the last tidying as was left then."""
-        return self._new > max(GROWN, sum(len(run.rows) for run in self._runs) // 2)
+        return self._new > max(GROWN, self.room // 2)
+
+    @property
+    def room(self) -> int:
+        """How many rows lie here, also those of events that are gone."""
+        return sum(len(run.rows) for run in self._runs)
 
     def events(self) -> Events:
         """The columns of every event."""

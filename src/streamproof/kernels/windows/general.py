@@ -12,7 +12,7 @@ from streamproof.kernels.base import Context, State
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.compiled import loop
 from streamproof.kernels.delta import Delta
-from streamproof.kernels.runs import LE, PAYLOAD, W, least, ordered
+from streamproof.kernels.runs import LE, PAYLOAD, W, ordered
 from streamproof.kernels.store import Found, Store
 from streamproof.kernels.windows import inspect
 from streamproof.kernels.windows.changes import Events, Spans, check_weights, earliest_change
@@ -49,7 +49,7 @@ class General(Moving):
         step = self._advance(delta)
         settled = ordered(*self.frames.placed(self.read(delta)))
         if isinstance(self.frames, Grid):
-            settled = self._without_ageless(settled, step.frontier)
+            settled = self._without_ageless(settled, delta, step.frontier)
         events = Events.of(settled)
         if not len(events.w) and step.frontier == step.frontier_before and step.due == step.due_before:
             return Delta.empty(self.typed.schema, frontier=self.sealed)
@@ -68,9 +68,9 @@ class General(Moving):
         check_weights(delta)
         return Events(delta.group, delta.le, delta.re, delta.w, self.evaluator.kept.encode(delta))
 
-    def _without_ageless(self, rows: Cells, frontier: int) -> Cells:
+    def _without_ageless(self, rows: Cells, delta: Delta, frontier: int) -> Cells:
         """On a grid, events without a start are kept aside: they may be taken back until a frontier seals them."""
-        if len(rows) and least(rows, LE) <= BEGINNING:
+        if len(rows) and delta.extent.least_le <= BEGINNING:
             ageless = rows[:, LE] <= BEGINNING
             self.ageless.put(rows[ageless])
             rows = rows[~ageless]
@@ -181,6 +181,9 @@ class General(Moving):
 
     def _forget_events(self) -> None:
         """Forget the events that only final windows needed."""
+        if isinstance(self.frames, Grid) and not len(self.lively.closed(self.outputs, self.frontier).le):
+            self.store.drop(self.frames.needed_from(self.frontier))
+            return
         needed = self.frames.forget(self.frontier, self.outputs, self.store.events())
         if not needed.all():
             self.store.replace(self.store.all_rows()[needed])

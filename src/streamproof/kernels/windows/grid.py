@@ -71,7 +71,10 @@ class Grid:
 
     def near(self, spans: Spans, due: int) -> Windows:
         # an end that moved to or from inside a window does not change its members
-        first, last, total = _ranges(spans.lo, spans.hi, spans.moved, *self._numbers, EARLIEST, self.last_due(due))
+        last_due = self.last_due(due)
+        if not len(spans.lo) or self.first(spans.lo.min()) > last_due:
+            return NO_WINDOWS
+        first, last, total = _ranges(spans.lo, spans.hi, spans.moved, *self._numbers, EARLIEST, last_due)
         if not total:
             return NO_WINDOWS
         if due >= FOREVER:  # somebody looks at what is to come, which nothing else bounds
@@ -83,7 +86,7 @@ class Grid:
         begin, end = self.offset + first_due * self.hop, self.offset + last_due * self.hop + self.size
         if first_due > last_due:
             return NO_WINDOWS
-        few = last_due - first_due < FEW and begin > BEGINNING and end < FOREVER
+        few = last_due - first_due < max(FEW, store.room // FEW) and begin > BEGINNING and end < FOREVER
         only = store.only_key() if few and not self.may_be_many(store.longest) else None
         if only is not None:
             start = self.start(np.arange(first_due, last_due + 1))  # whoever looks for members finds which have none
@@ -142,13 +145,14 @@ class Grid:
         return np.ones(len(near.le), np.bool_), gone
 
     def forget(self, frontier: int, outputs: Outputs, stored: Stored) -> Bools:
-        needed = np.empty(len(stored.re), np.bool_)
-        _find_needed(stored.re, frontier, *self._numbers, needed)
-        closed = self._lively.closed(outputs, frontier)
-        if len(closed.le):  # windows without new members that an end may still change
-            groups = once(stored.key)
-            needed |= stored.re > least_held(closed, groups)[np.searchsorted(groups, stored.key)]
-        return needed
+        closed = self._lively.closed(outputs, frontier)  # windows without new members that an end may still change
+        groups = once(stored.key)
+        held = stored.re > least_held(closed, groups)[np.searchsorted(groups, stored.key)]
+        return held | (stored.re >= self.needed_from(frontier))
+
+    def needed_from(self, frontier: int) -> int:
+        """Events that ended before are in no window that can still get members, nor can they change."""
+        return min(self.opened(frontier) + 1, frontier)
 
     def opened(self, frontier: int) -> int:
         if frontier <= BEGINNING:
@@ -204,23 +208,25 @@ def _ranges(le, re, moved, offset, size, hop, first_due, last_due):  # type: ign
     One that moved counts only windows that start in it.
     """
     first, last = np.empty(len(le), np.int64), np.empty(len(le), np.int64)
-    total = np.int64(0)
+    total = first_hop = last_hop = np.int64(0)
     for n in range(len(le)):
         if len(moved) and moved[n]:
             first[n] = -((offset - le[n]) // hop)
         else:
-            first[n] = (le[n] - offset - size) // hop + 1
+            first_hop = _whole(le[n] - offset - size, hop, first_hop)
+            first[n] = first_hop + 1
         first[n] = max(first[n], first_due)
-        last[n] = min((re[n] - offset - 1) // hop, last_due)
+        last_hop = _whole(re[n] - offset - 1, hop, last_hop)
+        last[n] = min(last_hop, last_due)
         total += last[n] >= first[n]
     return first, last, total
 
 
-@loop
-def _find_needed(re, frontier, offset, size, hop, needed):  # type: ignore[no-untyped-def]
-    """Which events do not end before a frontier, or fall into a window that does not."""
-    for n in range(len(re)):
-        needed[n] = re[n] >= frontier or offset + ((re[n] - offset - 1) // hop) * hop + size > frontier
+@njit(cache=True, inline="always")
+def _whole(time, hop, known):  # type: ignore[no-untyped-def]
+    """``time // hop``, which is mostly what it was for the event before: a division costs more than all the rest."""
+    beyond = time - known * hop
+    return known if 0 <= beyond < hop else time // hop
 
 
 @loop
