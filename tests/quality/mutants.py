@@ -86,9 +86,9 @@ MUTANTS: Final = (
            "self.live.put(rows)", "self.live.put(rows[rows[:, W] > 0])"),
     # --- windows --------------------------------------------------------------------------------------------------
     Mutant("hopping: the first window that an event reaches into is missed", f"{W}/grid.py",
-           "first[n] = (le[n] - offset - size) // hop + 1", "first[n] = (le[n] - offset - size) // hop + 2"),
+           "first[n] = first_hop + 1", "first[n] = first_hop + 2"),
     Mutant("hopping: the last window that an event reaches into is missed", f"{W}/grid.py",
-           "last[n] = min((re[n] - offset - 1) // hop, last_due)", "last[n] = min((re[n] - offset - 2) // hop, last_due)"),
+           "_whole(re[n] - offset - 1, hop, last_hop)", "_whole(re[n] - offset - 2, hop, last_hop)"),
     Mutant("hopping sums: changes that cancel in one window do so for ever", f"{W}/sliding.py",
            "if at[1, LEAVE] < at[1, ENTER]:\n        leaving", "if False:\n        leaving"),
     Mutant("windows: early CTI, open windows are sealed", f"{W}/liveliness.py",
