@@ -233,8 +233,12 @@ def hunt(mutant: Mutant, *, suite: str = "full", seconds: float = SECONDS) -> di
 
 def is_killed(result: dict[str, Any]) -> bool:
     """Whether the bug was found, shows again when its case runs alone, and is small enough to read."""
-    found = result["found"][0] if result["found"] else None
-    return found is not None and found["events"] <= MOST_EVENTS and not found["text"].startswith("run alone")
+    return any(one["events"] <= MOST_EVENTS for one in shown_alone(result))
+
+
+def shown_alone(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """The finds that show again when their case runs alone."""
+    return [one for one in result["found"] if not one["text"].startswith("run alone")]
 
 
 PAGE: Final = """# Mutation score
@@ -260,7 +264,7 @@ def write_page(known: dict[str, Any]) -> None:
     rows = []
     for mutant in MUTANTS:
         result = known.get(mutant.name, {"found": [], "cases": "–"})
-        found = result["found"][0] if result["found"] else None
+        found = next(iter([*shown_alone(result), *result["found"]]), None)
         missed = "not found" if mutant.name in known else "not yet hunted"
         sort = missed if found is None else found["kind"] + (f" ({found['law']})" if found["law"] else "")
         events = "–" if found is None else found["events"]

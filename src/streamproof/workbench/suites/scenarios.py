@@ -8,6 +8,7 @@ from streamproof.workbench import intent as I  # noqa: N812  # as testers write 
 from streamproof.workbench.intent import Intent
 
 JOINS: Final = ("join", "left_outer", "full_outer", "followed_by", "lasj", "clip", "union")
+EQUALS: Final = ("coalesce", "stitch", "distinct")
 WINDOWED: Final = ("agg", "topk", "uda", "udo")
 LIFETIMES: Final = (
     "shift", "extend", "alter_duration", "point_at_end", "chop", "session", "coalesce", "stitch", "distinct",
@@ -15,8 +16,9 @@ LIFETIMES: Final = (
 
 
 def single() -> tuple[Intent, ...]:
-    """Every operator directly above its streams."""
+    """Every operator directly above its streams; those that look for equal rows also where columns are gone."""
     a, b = I.stream(), I.stream()
+    narrow = I.stream({"k": "string", "v": "int64"}).select({"k": "k"})
     return (
         I.operator(a).called("one-input"),
         I.operator(a, b).called("two-inputs"),
@@ -25,6 +27,7 @@ def single() -> tuple[Intent, ...]:
         I.operator(a, among=WINDOWED).over(I.events(pattern="dense")).called("dense-windows"),
         I.operator(a, among=("agg",)).over(I.events(pattern="dense")).called("dense-aggregates"),
         I.operator(a, among=LIFETIMES).over(I.events(pattern="dense")).called("dense-lifetimes"),
+        I.operator(narrow, among=EQUALS).over(I.events(pattern="dense", speculative=False)).called("narrowed"),
     )
 
 
