@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from streamproof import extensions
 from streamproof.events.batch import Batch
@@ -59,11 +60,36 @@ class LiveEngine(Engine, Protocol):
 
 
 def prepare(plan: Plan, schemas: Mapping[str, Schema], settings: Settings) -> Typed:
-    """The typed plan that an engine gets: checked, rewritten, and checked again."""
-    typed = check(plan, schemas, registry=settings.registry)
-    if not settings.optimise:
+    """The typed plan that an engine gets: checked, rewritten, and checked again.
+
+    That of a plan which was prepared a moment ago, as after a restart, is at hand.
+    """
+    registry = settings.registry
+    return _prepared(_Itself(plan), tuple(schemas.items()), _Itself(registry), registry.changes, settings.optimise)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Itself:
+    """Something as a key: itself, and nothing that is only equal, as a plan with 1 is to one with 1.0 or true."""
+
+    value: Any
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.value is other.value
+
+
+@lru_cache(maxsize=16)
+def _prepared(
+    plan: _Itself, known: tuple[tuple[str, Schema], ...], modules: _Itself, _changes: int, optimise: bool
+) -> Typed:
+    given, schemas, registry = plan.value, dict(known), modules.value
+    typed = check(given, schemas, registry=registry)
+    if not optimise:
         return typed
-    return check(rewrite(plan, schemas, registry=settings.registry), schemas, registry=settings.registry)
+    return check(rewrite(given, schemas, registry=registry), schemas, registry=registry)
 
 
 def engine(name: str, **options: object) -> Engine:

@@ -15,7 +15,7 @@ packed into 64-bit words, so that most rows are sorted by one or two integer sor
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Words: TypeAlias = npt.NDArray[np.uint64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Floats: TypeAlias = npt.NDArray[np.float64]
+INTEGERS: Final = pa.int64()
 Piece: TypeAlias = tuple[Words, int]
 """Codes that sort as the values do, and how many bits they need."""
 
@@ -42,10 +43,35 @@ def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 def ints(column: pa.ChunkedArray | pa.Array, *, null: int = 0) -> Ints:
     """A column of integers as NumPy, with ``null`` in the place of nulls."""
     array = one_array(column)
-    if array.null_count:
-        array = pc.fill_null(array, pa.scalar(null, array.type))
-    values: Ints = array.to_numpy(zero_copy_only=False)
-    return values.astype(np.int64, copy=False)
+    if not array.null_count:
+        found: Ints = array.to_numpy(zero_copy_only=False)
+        return found.astype(np.int64, copy=False)
+    whole = array if array.type == INTEGERS else array.cast(INTEGERS)
+    values = np.frombuffer(whole.buffers()[1], np.int64, len(whole), 8 * whole.offset).copy()
+    values[nulls_of(whole)] = null
+    return values
+
+
+def bits_of(buffer: pa.Buffer, column: pa.Array) -> npt.NDArray[np.uint8]:
+    """A buffer with one bit per value of a column, as zeros and ones."""
+    if not len(column):  # there may be no buffer
+        return np.zeros(0, np.uint8)
+    raw = np.frombuffer(buffer, np.uint8)
+    bits: npt.NDArray[np.uint8] = np.unpackbits(raw, bitorder="little", count=int(column.offset) + len(column))
+    return bits[column.offset :]
+
+
+def nulls_of(column: pa.Array) -> Flags:
+    """Where a column is null, at half of what Arrow's own function costs.
+
+    >>> nulls_of(pa.array([None, 1, None])[1:]).tolist(), nulls_of(pa.array([7])).tolist()
+    ([False, True], [False])
+    """
+    valid = column.buffers()[0] if column.null_count else None
+    if valid is None:  # of the type null, or without any
+        return np.full(len(column), bool(column.null_count))
+    absent: Flags = bits_of(valid, column) == 0
+    return absent
 
 
 def canonical(table: pa.Table) -> pa.Table:
@@ -61,10 +87,9 @@ def canonical(table: pa.Table) -> pa.Table:
 
 
 def _canonical_floats(array: pa.Array) -> pa.Array:
-    validity = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
-    values = pc.fill_null(array, 0.0).to_numpy(zero_copy_only=False) + 0.0  # −0.0 + 0.0 is 0.0
+    values = array.to_numpy(zero_copy_only=False) + 0.0  # −0.0 + 0.0 is 0.0; Arrow gives NaN for null
     values[np.isnan(values)] = np.nan
-    return pa.array(values, array.type, mask=None if validity is None else ~validity, from_pandas=False)
+    return pa.array(values, array.type, mask=nulls_of(array) if array.null_count else None, from_pandas=False)
 
 
 def pieces_of(table: pa.Table) -> list[Piece]:
@@ -93,7 +118,7 @@ def _pieces(array: pa.Array) -> list[Piece]:
         return []
     if not array.null_count:
         return _value_pieces(array)
-    absent = array.is_null().to_numpy(zero_copy_only=False)
+    absent = nulls_of(array)
     values = [(np.where(absent, np.uint64(0), codes), bits) for codes, bits in _value_pieces(array)]
     return [(absent.astype(np.uint64), 1), *values]
 
@@ -105,14 +130,16 @@ def _value_pieces(array: pa.Array) -> list[Piece]:
     if pa.types.is_decimal(kind):
         return _decimal_pieces(array)
     if pa.types.is_floating(kind):
-        bits = one_array(_canonical_floats(array)).fill_null(0.0).to_numpy(zero_copy_only=False).view(np.int64)
+        values = array.to_numpy(zero_copy_only=False).astype(np.float64, copy=False) + 0.0  # as canonical ones
+        values[np.isnan(values)] = np.nan
+        bits = values.view(np.int64)
         top = np.uint64(1 << 63)
         return [(np.where(bits < 0, ~bits.view(np.uint64), bits.view(np.uint64) | top), 64)]
     if pa.types.is_boolean(kind):
-        return [(array.fill_null(False).to_numpy(zero_copy_only=False).astype(np.uint64), 1)]
+        return [(bits_of(array.buffers()[1], array).astype(np.uint64), 1)]
     if pa.types.is_date(kind):
         array = array.cast(pa.int32())
-    return [int_piece(ints(array.cast(pa.int64())))]
+    return [int_piece(ints(array if array.type == INTEGERS else array.cast(INTEGERS)))]
 
 
 def _string_piece(array: pa.Array) -> Piece:
@@ -129,7 +156,7 @@ def _decimal_pieces(array: pa.Array) -> list[Piece]:
     raw = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)[array.offset : array.offset + len(array)]
     low, high = np.ascontiguousarray(raw[:, 0]), np.ascontiguousarray(raw[:, 1])
     if array.null_count:
-        absent = array.is_null().to_numpy(zero_copy_only=False)
+        absent = nulls_of(array)
         low, high = np.where(absent, 0, low), np.where(absent, 0, high)
     if np.array_equal(high, low >> 63):
         return [int_piece(low)]

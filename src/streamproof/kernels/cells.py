@@ -16,23 +16,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from numba import njit
 
 from streamproof.errors import PlanError
+from streamproof.events.order import bits_of, nulls_of
 from streamproof.events.schema import Schema, Type
 
+N = TypeVar("N", bound=np.generic)
 Ints: TypeAlias = npt.NDArray[np.int64]
 Cells: TypeAlias = npt.NDArray[np.int64]  # rows × width
 MAX_COLUMNS: Final = 62
 PLAIN: Final = ("int64", "float64")
 INTEGERS, FLOATS = pa.int64(), pa.float64()
 FEW_STRINGS: Final = 4096
+SHORT: Final = 24  # so few values of a column are read one by one: setting up more than that costs more
 NAN_BITS: Final = np.int64(0x7FF8000000000000)
 MAGNITUDE: Final = np.int64(0x7FFFFFFFFFFFFFFF)  # all bits but the sign
 INFINITE: Final = np.int64(0x7FF0000000000000)
@@ -51,7 +53,9 @@ class Strings:
         return len(self._codes)
 
     def encode(self, column: pa.Array) -> Ints:
-        """The numbers of a column of strings; one look-up per different string."""
+        """The numbers of a column of strings, any for null; in a long one, one look-up per different string."""
+        if len(column) <= SHORT:
+            return np.array([0 if text is None else self._code(text) for text in column.to_pylist()], np.int64)
         encoded = column.dictionary_encode()
         codes = np.fromiter((self._code(text) for text in encoded.dictionary.to_pylist()), np.int64)
         indices = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
@@ -72,6 +76,9 @@ class Strings:
 
     def decode(self, codes: Ints, mask: npt.NDArray[np.bool_]) -> pa.Array:
         """The strings of numbers; masked ones are null."""
+        if len(codes) <= SHORT:
+            pairs = zip(codes.tolist(), mask.tolist(), strict=True)
+            return pa.array([None if absent else self._texts[code] for code, absent in pairs], pa.string())
         if len(self._texts) <= FEW_STRINGS + 2 * len(codes):
             if self._shown is None:
                 self._shown = pa.array(self._texts, pa.string())
@@ -135,13 +142,14 @@ class Layout:
         """The cells of equally long columns."""
         rows = len(columns[0]) if columns else 0
         cells = np.zeros((rows, self.width), np.int64)
+        if not rows:
+            return cells
         for bit, ((kind, cell), column) in enumerate(zip(self.columns, columns, strict=True)):
-            if column.null_count:
-                cells[:, -1] |= column.is_null().to_numpy(zero_copy_only=False).astype(np.int64) << bit
-            elif kind.kind in PLAIN:
-                cells[:, cell] = plain_cells(column)
-                continue
             _encode(kind, column, strings, cells, cell)
+            if column.null_count:
+                absent = nulls_of(column)
+                cells[absent, cell : cell + (2 if kind.kind == "decimal" else 1)] = 0
+                cells[absent, -1] |= 1 << bit
         return cells
 
     def columns_of(self, columns: Sequence[pa.Array], strings: Strings) -> list[Ints]:
@@ -194,30 +202,29 @@ class Layout:
 
 
 def _encode(kind: Type, column: pa.Array, strings: Strings, cells: Cells, cell: int) -> None:
+    """The cells of a column with rows; where it is null, anything."""
     match kind.kind:
         case "null":
             return
         case "string":
             cells[:, cell] = strings.encode(column)
         case "decimal":
-            _encode_decimal(column, cells, cell)
+            halves = np.frombuffer(column.buffers()[1], np.int64, 2 * len(column), 16 * column.offset)
+            cells[:, cell : cell + 2] = halves.reshape(-1, 2)
         case "float64":
-            cells[:, cell] = float_bits(column.fill_null(0.0).to_numpy(zero_copy_only=False))
+            cells[:, cell] = float_bits(_values(column, kind, np.float64))
         case "bool":
-            cells[:, cell] = column.fill_null(False).to_numpy(zero_copy_only=False)
+            cells[:, cell] = bits_of(column.buffers()[1], column)
         case "date":
-            cells[:, cell] = column.cast(pa.int32()).fill_null(0).to_numpy(zero_copy_only=False)
+            cells[:, cell] = _values(column, kind, np.int32)
         case _:
-            cells[:, cell] = column.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    if kind.kind == "string" and column.null_count:
-        cells[column.is_null().to_numpy(zero_copy_only=False), cell] = 0
+            cells[:, cell] = _values(column, kind, np.int64)
 
 
-def _encode_decimal(column: pa.Array, cells: Cells, cell: int) -> None:
-    halves = np.frombuffer(column.buffers()[1], np.int64).reshape(-1, 2)[column.offset : column.offset + len(column)]
-    cells[:, cell : cell + 2] = halves
-    if column.null_count:
-        cells[column.is_null().to_numpy(zero_copy_only=False), cell : cell + 2] = 0
+def _values(column: pa.Array, kind: Type, stored: type[N]) -> npt.NDArray[N]:
+    """The values of a column as they are stored, without a copy; null ones may be anything."""
+    given = column if column.type == kind.arrow else column.cast(kind.arrow)
+    return np.frombuffer(given.buffers()[1], stored, len(given), given.offset * np.dtype(stored).itemsize)
 
 
 def plain_cells(column: pa.Array) -> Ints:
@@ -275,19 +282,20 @@ def _decode(
             return strings.decode(values, np.zeros(len(values), np.bool_) if nulls is None else nulls)
         case "decimal":
             assert high is not None
-            return _decode_decimal(kind, np.column_stack([values, high]), nulls)
+            return _stored(kind, np.column_stack([values, high]), nulls)
         case "bool":
             return pa.array(values.astype(np.bool_), mask=nulls)
         case "date":
-            return pa.array(values.astype(np.int32), pa.int32(), mask=nulls).cast(pa.date32())
+            return _stored(kind, values.astype(np.int32), nulls)
         case "timestamp":
-            return pa.array(values, mask=nulls).cast(kind.arrow)
+            return _stored(kind, values, nulls)
     return pa.array(values, mask=nulls)
 
 
-def _decode_decimal(kind: Type, halves: Cells, nulls: npt.NDArray[np.bool_] | None) -> pa.Array:
-    bitmap = None if nulls is None else pc.invert(pa.array(nulls)).buffers()[1]
-    return pa.Array.from_buffers(kind.arrow, len(halves), [bitmap, pa.py_buffer(halves)])
+def _stored(kind: Type, values: npt.NDArray[np.generic], nulls: npt.NDArray[np.bool_] | None) -> pa.Array:
+    """A column over values as it stores them: a cast would cost many times as much."""
+    bitmap = None if nulls is None else pa.py_buffer(np.packbits(~nulls, bitorder="little"))
+    return pa.Array.from_buffers(kind.arrow, len(values), [bitmap, pa.py_buffer(values)])
 
 
 def _order(kind: Type, cells: Cells, cell: int, strings: Strings) -> list[npt.NDArray[np.generic]]:

@@ -182,6 +182,7 @@ class Registry:
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         self._modules: dict[tuple[str, str], Module] = {}
+        self.changes = 0  # how often a module was added: what was made of the modules before may be out of date
         for module in modules:
             self.add(module)
 
@@ -195,6 +196,7 @@ class Registry:
         if known is not None and known.implementation is not module.implementation:
             raise PlanError(f"{module} is registered already", fix="give the new one another version")
         self._modules[key] = module
+        self.changes += 1
         return self
 
     def find(self, name: str, kind: ModuleKind) -> Module:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from streamproof.engines.base import Engine, Settings
+from streamproof.engines.base import Engine, Settings, prepare
 from streamproof.engines.local.graph import Graph
 from streamproof.engines.local.processor import Processor, context_of
 from streamproof.engines.local.snapshot import restore, save
@@ -22,10 +22,9 @@ from streamproof.events.schema import Schema
 from streamproof.events.time import FOREVER
 from streamproof.kernels.delta import Delta
 from streamproof.plan import nodes
-from streamproof.plan.check import Typed, check
+from streamproof.plan.check import Typed
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
-from streamproof.plan.rewrite import rewrite
 from streamproof.workbench.advancing import arrived
 from streamproof.workbench.case import Case
 from streamproof.workbench.doors import through
@@ -71,10 +70,7 @@ def plan_of(case: Case) -> Plan:
 
 def typed_of(case: Case, registry: Registry) -> Typed:
     """The plan as the engine gets it."""
-    plan = plan_of(case)
-    if case.schedule.optimise:
-        plan = rewrite(plan, case.schemas, registry=registry)
-    return check(plan, case.schemas, registry=registry)
+    return prepare(plan_of(case), case.schemas, settings_of(case, registry))
 
 
 def failure_of(error: Exception) -> Failure:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from streamproof.errors import InputError
 from streamproof.events.schema import Schema
 from streamproof.events.validate import Validator
 from streamproof.language import json as plan_json
+from streamproof.plan.nodes import Plan
 
 if TYPE_CHECKING:
     from streamproof.engines.local.processor import Processor
@@ -62,10 +64,16 @@ def rebuilt(make: type[Processor], snapshot: bytes, settings: Settings) -> Proce
 
 
 def _query(processor: Processor, saved: Mapping[str, Any]) -> RunningQuery:
-    plan = plan_json.loads(json.dumps(saved["plan"]))
+    plan = _plan(json.dumps(saved["plan"]))
     typed = prepare(plan, processor.schemas(plan), processor.settings)
     kept, eras = saved["keep_history"], saved["eras"]
     return RunningQuery(processor, saved["name"], plan, typed, eras=eras, keep_history=kept)
+
+
+@lru_cache(maxsize=16)
+def _plan(text: str) -> Plan:
+    """The plan of a text; that of the same text is the same plan, so what was prepared for it serves again."""
+    return plan_json.loads(text)
 
 
 def load_state(processor: Processor, snapshot: bytes) -> None:
