@@ -56,7 +56,7 @@ def generate(
     facets = facets or Facets()
     lives = lifetimes(facets, count, seed=seed)
     writer = _Writer.of(schema, facets, lives, seed=seed)
-    parts = (writer.table(rows) for rows in Sequence.of(lives, facets, seed=seed).parts())
+    parts = (writer.table(rows) for rows in Sequence.of(lives, facets, seed=seed).parts() if len(rows))
     return (PhysicalStream(schema, table) for table in _cut(parts, chunk_rows, PhysicalStream.arrow_schema(schema)))
 
 
@@ -128,6 +128,8 @@ class _Writer:
         place = np.zeros(len(rows), np.int64)
         place[true], place[guessed] = np.arange(len(true)), len(true) + np.arange(len(guessed))
         places = pa.array(place, mask=ctis)
+        if not len(guessed):
+            return [column.take(places) for column in columns]
         others = self.guessed.columns(origins[guessed])
         return [pa.concat_arrays([a, b]).take(places) for a, b in zip(columns, others, strict=True)]
 

@@ -19,9 +19,10 @@ import pyarrow as pa
 from numba import njit
 
 from streamproof.events.batch import Batch
+from streamproof.events.order import int_column
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.cells import Ints, Layout, Strings, plain_array
+from streamproof.kernels.cells import Ints, Layout, Strings, no_values, plain_array
 from streamproof.kernels.compiled import loop
 from streamproof.kernels.interning import Interner
 
@@ -58,7 +59,7 @@ class Delta:
     @staticmethod
     def empty(schema: Schema, *, frontier: int = BEGINNING) -> Delta:
         none = np.empty(0, np.int64)
-        return Delta(none, none, none, none, tuple(pa.array([], kind.arrow) for _, kind in schema), frontier)
+        return Delta(none, none, none, none, tuple(no_values(kind.arrow) for _, kind in schema), frontier)
 
     @staticmethod
     def from_batch(batch: Batch) -> Delta:
@@ -118,7 +119,7 @@ def _taken(columns: Sequence[pa.Array], at: Ints) -> Iterator[pa.Array]:
         if column.type in NUMBERS and not column.null_count:
             yield plain_array(column.to_numpy()[at])
             continue
-        picked = pa.array(at) if picked is None else picked
+        picked = int_column(at) if picked is None else picked
         yield column.take(picked)
 
 

@@ -35,6 +35,7 @@ class OuterJoinKernel:
         self._select = [compile_expression(expr, scope) for expr in exprs]
         self._output = Layout.of(typed.schema)
         self._context = context
+        self._nothing = Delta.empty(typed.schema)
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
         both = self._joined.change(port, delta)
@@ -45,6 +46,8 @@ class OuterJoinKernel:
     def _with_nulls(self, part: Uncovered, found: Fragments) -> Delta:
         """Fragments of one side with the columns that select makes of them; the other side is null."""
         delta, rows = found.delta, len(found.start)
+        if not rows:
+            return self._nothing
         side, missing = SIDES[part.kept], SIDES[1 - part.kept]
         known = {Col(n, side): c for n, c in zip(part.stored, delta.columns, strict=True)}
         nulls = null_columns(self._schemas[1 - part.kept], missing, rows)

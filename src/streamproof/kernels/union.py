@@ -23,7 +23,7 @@ class UnionKernel(Stateless):
     def on_batch(self, port: int, delta: Delta) -> Delta:
         self.frontiers[port] = max(self.frontiers[port], delta.frontier)
         picked = (delta.columns[n] for n in self._positions[port])
-        columns = tuple(column.cast(kind) for column, kind in zip(picked, self._types, strict=True))
+        columns = tuple(c if c.type == kind else c.cast(kind) for c, kind in zip(picked, self._types, strict=True))
         return replace(delta, columns=columns, frontier=min(self.frontiers))
 
     def snapshot(self) -> State:

@@ -16,8 +16,10 @@ from typing import Any, TypeAlias
 
 from streamproof.events.event import Event, write_event
 from streamproof.events.history import History
+from streamproof.events.order import ints
 from streamproof.events.physical import PhysicalStream, to_history
 from streamproof.events.schema import Schema
+from streamproof.events.time import FOREVER
 from streamproof.language import json as plan_json
 from streamproof.plan.limits import Limits
 from streamproof.plan.nodes import Plan
@@ -48,6 +50,11 @@ class Stream:
     def history(self) -> History:
         """What the stream adds up to."""
         return to_history(self.physical, schema=self.schema)
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether an event of the history lasts for ever."""
+        return bool((ints(self.history.rows["re"]) == FOREVER).any())
 
     @property
     def rows(self) -> list[Row]:

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from streamproof.errors import StreamproofError
 from streamproof.events.schema import Schema
-from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.events.time import BEGINNING
 from streamproof.generate import make_duplicates, make_speculative
 from streamproof.plan import nodes
 from streamproof.plan.check import check
@@ -160,7 +160,7 @@ def _cases(intent: Intent, rows: list[dict[str, Any]], chance: random.Random, re
     unit = choices.pick(UNITS)
     schemas = [_schema(leaf, rows[0], unit) for leaf in leaves]
     many = [_streams(schemas, row, choices, data_of(intent)) for row in rows]
-    endless = any(row[1] == FOREVER for one in many for stream in one for row in stream.rows)
+    endless = any(stream.is_endless for one in many for stream in one)
     horizon = choices.integer(10, 40) if endless or choices.chance(10) else None
     size = 1000 if all(row["boundary"] == "none" or row["pattern"] == "dense" for row in rows) else LARGE
     shapes = [shape_of(*(streams[n] for streams in many), size=size) for n in range(len(leaves))]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 import streamproof
@@ -44,9 +44,12 @@ def printed(plan: Plan, language: str) -> str:
 
 def through(plan: Plan, language: str) -> Plan:
     """The plan that is read from the plan's own text. Law: it is the plan."""
-    if language == "plan":
-        return plan
-    text = printed(plan, language)
+    return plan if language == "plan" else _read(printed(plan, language), language)
+
+
+@lru_cache(maxsize=16)
+def _read(text: str, language: str) -> Plan:
+    """The plan of a text: of the same text the same plan, which need not be prepared again."""
     if language == "python":
         return plan_of_python(text)
     read: Plan = _language(language).loads(text)

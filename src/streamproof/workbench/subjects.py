@@ -161,7 +161,7 @@ def _left_over(case: Case, rows: int) -> Broken:
     if not rows:
         return WELL
     given = arrived(case) if case.schedule.live else case
-    if any(row[1] == FOREVER for stream in given.streams.values() for row in stream.rows):
+    if any(stream.is_endless for stream in given.streams.values()):
         return WELL
     if any(isinstance(node, nodes.AlterDuration) and node.dur is None for node in nodes.walk(case.plan)):
         return WELL

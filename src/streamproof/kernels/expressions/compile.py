@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from streamproof.errors import RunError, StreamproofError
 from streamproof.events.schema import BOOL, FLOAT64, NULL, Type
+from streamproof.kernels.cells import no_values
 from streamproof.kernels.expressions import logic, numbers, strings, times, udf
 from streamproof.kernels.expressions.casts import cast, widen
 from streamproof.kernels.expressions.columns import Columns
@@ -42,7 +43,7 @@ class Evaluation:
 
     def __call__(self, columns: Columns) -> pa.Array:
         if not columns.rows:
-            return pa.array([], self.type.arrow)
+            return no_values(self.type.arrow)
         try:
             return spread(widen(self.evaluate(columns), self.type), columns.rows)
         except pa.ArrowCapacityError as error:
