@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,13 +45,22 @@ PEERS = ("spark", "flink")
 
 @contextmanager
 def workplace() -> Iterator[Path]:
-    """A folder in memory, where there is one: disks are not what is measured."""
+    """A folder in memory, where there is one: disks are not what is measured. A signal clears it away too."""
     memory = Path("/dev/shm")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)
     folder = Path(tempfile.mkdtemp(prefix="bench-", dir=memory if memory.is_dir() else None))
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _leave(number: int, _: object) -> None:
+    """End by a signal as by Ctrl-C, so that folders and other processes are cleared away; a second one is too late."""
+    for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(each, signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 def batch(options: argparse.Namespace, folder: Path) -> dict[str, object]:

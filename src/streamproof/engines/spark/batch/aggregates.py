@@ -23,6 +23,7 @@ from streamproof.engines.spark.batch.hoisting import values
 from streamproof.engines.spark.batch.literals import bound
 from streamproof.engines.spark.batch.looks import Look, Looks, look_at
 from streamproof.engines.spark.batch.relation import Context, Relation, Value, long
+from streamproof.engines.spark.batch.stored import look_at_files
 from streamproof.engines.spark.batch.sweep import changes_of, running
 from streamproof.engines.spark.batch.windows import (
     as_hopping,
@@ -176,6 +177,11 @@ def _looks(context: Context, node: nodes.Aggregation, source: Relation, hop: int
     fns = () if any_may_fail(args, source.env()) else _SUMS
     frame, reads = _read(context, node, source, source.frame, fns)
     floats = dict.fromkeys(read.column for read in reads if read.type == FLOAT64)
+    names = dict(zip(source.payload, source.schema.names, strict=True))
+    if hop is None and source.origin is not None and floats.keys() <= names.keys():
+        seen = look_at_files(source.origin, {x: names[x] for x in floats})
+        if seen is not None:
+            return seen
     pane = [*source.groups, f"le - pmod(le, {hop}L)"] if hop is not None else []
     return look_at(frame, list(floats), pane) if floats or pane else Looks()
 

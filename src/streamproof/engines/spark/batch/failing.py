@@ -56,8 +56,11 @@ def message_of(source: Relation, name: ErrorName, what: str, fix: str, note: str
 
 def leaves_time(source: Relation) -> str:
     """The error of an event whose new lifetime does not fit, as SQL."""
-    what = "the new lifetime lies outside ±2^62 ticks"
-    return failure_of(source, message_of(source, "overflow", what, "use a coarser unit"))
+    return failure_of(source, outside_message(source))
+
+
+def outside_message(source: Relation) -> str:
+    return message_of(source, "overflow", "the new lifetime lies outside ±2^62 ticks", "use a coarser unit")
 
 
 def _tick(time: str) -> str:

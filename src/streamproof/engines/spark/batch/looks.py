@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 LARGEST: Final = 2.0**40  # floats from here on have rests
-_GRIDS: Final = (0, 10, 20)
-_NO_GRID, _RESTS = len(_GRIDS), len(_GRIDS) + 1
+GRIDS: Final = (0, 10, 20)
+NO_GRID, RESTS = len(GRIDS), len(GRIDS) + 1  # levels after those of the grids
 _PLAIN: Final = {"spark.sql.adaptive.enabled": "false"}  # one row has nothing to adapt to
-_SMALL: Final = 2**26  # bytes
+SMALL: Final = 2**26  # bytes
 _SKETCHES: Final = 8  # bitmaps of 32 bits, two in a bigint
 _FLAJOLET_MARTIN: Final = 0.77351
 
@@ -59,7 +59,7 @@ def look_at(frame: DataFrame, floats: Sequence[str], pane: Sequence[str] = ()) -
     hashed = rows.selectExpr(*floats, f"xxhash64({', '.join(pane)}) AS pane") if pane else rows
     with settings(frame.sparkSession, _PLAIN):
         (found,) = hashed.selectExpr(*asked).collect()
-    looks = {x: _look(found["rows"], found[f"{x}_level"] or 0, found[f"{x}_largest"] or 0.0) for x in floats}
+    looks = {x: look_of(found["rows"], found[f"{x}_level"] or 0, found[f"{x}_largest"] or 0.0) for x in floats}
     if not pane:
         return Looks(looks)
     panes = _distinct([found[f"sketch{n}"] or 0 for n in range(_SKETCHES // 2)])
@@ -69,19 +69,20 @@ def look_at(frame: DataFrame, floats: Sequence[str], pane: Sequence[str] = ()) -
 def _is_small(frame: DataFrame) -> bool:
     """Whether one task reads it sooner than several would and exchange what they saw, as far as Spark can tell."""
     plan = getattr(frame, "_jdf", None)  # only what runs in this process has one
-    return plan is not None and int(str(plan.queryExecution().analyzed().stats().sizeInBytes())) < _SMALL
+    return plan is not None and int(str(plan.queryExecution().analyzed().stats().sizeInBytes())) < SMALL
 
 
 def _level(x: str) -> str:
     """The first grid that a value is on; it has no rest then."""
-    levels = "".join(f" WHEN {on_grid(x, grid)} THEN {level}" for level, grid in enumerate(_GRIDS))
-    small = f"CASE{levels} WHEN {rest_of(x)} = 0D THEN {_NO_GRID} ELSE {_RESTS} END"
-    return f"CASE WHEN abs({x}) < {double(LARGEST)} THEN {small} WHEN {x} IS NOT NULL THEN {_RESTS} END"
+    levels = "".join(f" WHEN {on_grid(x, grid)} THEN {level}" for level, grid in enumerate(GRIDS))
+    small = f"CASE{levels} WHEN {rest_of(x)} = 0D THEN {NO_GRID} ELSE {RESTS} END"
+    return f"CASE WHEN abs({x}) < {double(LARGEST)} THEN {small} WHEN {x} IS NOT NULL THEN {RESTS} END"
 
 
-def _look(rows: int, level: int, largest: float) -> Look:
-    exact = level < _NO_GRID and rows * largest * 2.0 ** _GRIDS[level] < 2.0**52
-    return Look(rests=level == _RESTS, grid=_GRIDS[level] if exact else None, largest=largest)
+def look_of(rows: int, level: int, largest: float) -> Look:
+    """What follows from the first grid that all values are on, and the greatest size."""
+    exact = level < NO_GRID and rows * largest * 2.0 ** GRIDS[level] < 2.0**52
+    return Look(rests=level == RESTS, grid=GRIDS[level] if exact else None, largest=largest)
 
 
 def on_grid(x: str, grid: int) -> str:

@@ -43,6 +43,7 @@ class Relation:
     groups: tuple[str, ...] = ()
     points: bool = False  # every lifetime is known to be one tick
     cheap: bool = False  # made of inputs row by row, so that it can be read once more
+    origin: DataFrame | None = None  # the user's, whose payload this is, as it is, of some or all of its rows
 
     @property
     def payload(self) -> list[str]:
@@ -65,7 +66,7 @@ class Relation:
 
     def on(self, frame: DataFrame) -> Relation:
         """The same columns in another DataFrame."""
-        return replace(self, frame=frame.selectExpr(*self.columns), cheap=False)
+        return replace(self, frame=frame.selectExpr(*self.columns), cheap=False, origin=None)
 
     def timed(self, frame: DataFrame, le: str, re: str, *, points: bool = False) -> Relation:
         """The same payload with other lifetimes, as SQL: one text is one call of Java, a tree of columns is many."""
@@ -109,6 +110,7 @@ class Context:
     spark: SparkSession
     settings: Settings
     sources: Mapping[str, DataFrame]
+    given: Mapping[str, DataFrame] = field(default_factory=dict)  # the user's, one row for each event
     done: dict[int, Relation] = field(default_factory=dict)  # by the identity of typed nodes
     note: str = ""  # the node that is being built
 

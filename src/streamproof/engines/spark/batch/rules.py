@@ -32,13 +32,16 @@ def build(context: Context, typed: Typed) -> Relation:
 
 def _node(context: Context, typed: Typed) -> Relation:
     if isinstance(typed.node, nodes.Source):
-        return Relation(context.sources[typed.node.name], typed.schema, cheap=True)
+        name = typed.node.name
+        return Relation(context.sources[name], typed.schema, cheap=True, origin=context.given.get(name))
     if isinstance(typed.node, nodes.GroupApply):
         return _group_apply(context, typed, typed.node)
     inputs = [build(context, part) for part in typed.inputs]
     relation: Relation = BATCH[typed.node](context, typed, typed.node, *inputs)
     cheap = isinstance(typed.node, _ROW_BY_ROW) and all(part.cheap for part in inputs)
-    return replace(relation, cheap=cheap and not calls_modules(typed.node))
+    kept = cheap and not isinstance(typed.node, nodes.Select)
+    origin = inputs[0].origin if kept else None
+    return replace(relation, cheap=cheap and not calls_modules(typed.node), origin=origin)
 
 
 def _group_apply(context: Context, typed: Typed, node: nodes.GroupApply) -> Relation:
@@ -50,7 +53,7 @@ def _group_apply(context: Context, typed: Typed, node: nodes.GroupApply) -> Rela
     keys = [f"{_as_key(source, names.index(key))} AS {name}" for key, name in zip(node.key, added, strict=True)]
     groups = (*source.groups, *added)
     inner = source.frame.selectExpr("le", "re", *source.groups, *keys, *source.payload)
-    inside = Relation(inner, source.schema, groups, source.points, source.cheap)
+    inside = Relation(inner, source.schema, groups, source.points, source.cheap, source.origin)
     for leaf in _group_inputs(applied_node):
         context.done[id(leaf)] = inside
     applied = build(context, applied_node)

@@ -61,8 +61,16 @@ def batch(spark: SparkSession, plan: Plan, inputs: Mapping[str, object], setting
         ready = {name: _opened(spark, name, inputs[name], schema) for name, schema in declared.items()}
         typed = prepare(plan, {name: schema for name, (schema, _) in ready.items()}, settings)
         with told(typed):
-            found = build(Context(spark, settings, {name: frame for name, (_, frame) in ready.items()}), typed)
+            frames = {name: frame for name, (_, frame) in ready.items()}
+            found = build(Context(spark, settings, frames, _one_row_each(inputs)), typed)
             return outer_frame(found.frame, typed.schema)
+
+
+def _one_row_each(inputs: Mapping[str, object]) -> dict[str, DataFrame]:
+    """The DataFrames among the inputs that have a row for each event: no weights."""
+    from pyspark.sql import DataFrame  # noqa: PLC0415
+
+    return {name: frame for name, frame in inputs.items() if isinstance(frame, DataFrame) and "w" not in frame.columns}
 
 
 def _opened(spark: SparkSession, name: str, given: Any, declared: Schema | None) -> tuple[Schema, DataFrame]:

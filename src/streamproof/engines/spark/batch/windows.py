@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
-from streamproof.engines.spark.batch.failing import escaped, failure_of, leaves_time, message_of
+from streamproof.engines.spark.batch.failing import escaped, failure_of, leaves_time, message_of, outside_message
 from streamproof.engines.spark.batch.relation import Context, Relation, long
 from streamproof.engines.spark.batch.sweep import numbered
 from streamproof.events.time import BEGINNING, FOREVER
@@ -77,8 +77,9 @@ def panes(source: Relation, window: Hopping, shown: str) -> DataFrame:
     first, last = first + (offset - first) % hop, FOREVER - size - 1
     last -= (last - offset) % hop
     inside = f"WHEN le >= {first}L AND le < {last + hop}L THEN le - {past}"
-    outside = f"WHEN le <= {BEGINNING}L THEN {_unbounded(source, shown)} ELSE {leaves_time(source)}"
-    return source.frame.selectExpr(f"CASE {inside} {outside} END AS wle", *source.columns)
+    endless, outside = _endless(source, shown), outside_message(source)
+    wrong = failure_of(source, f"CASE WHEN le <= {BEGINNING}L THEN {endless} ELSE {outside} END")  # Spark compiles each
+    return source.frame.selectExpr(f"CASE {inside} ELSE {wrong} END AS wle", *source.columns)
 
 
 def windows_of_panes(frame: DataFrame, window: Hopping) -> DataFrame:
@@ -137,9 +138,13 @@ def ticks(span: object) -> int:
 
 
 def _unbounded(source: Relation, shown: str) -> str:
+    return failure_of(source, _endless(source, shown))
+
+
+def _endless(source: Relation, shown: str) -> str:
     what = f"{escaped(shown)} has infinitely many windows over a lifetime without an end or a beginning"
     fix = "give a horizon (--horizon T): windows that end later are left out; it only bounds ends"
-    return failure_of(source, message_of(source, "unbounded_windows", what, fix))
+    return message_of(source, "unbounded_windows", what, fix)
 
 
 def _too_many(source: Relation, limit: int, shown: str) -> str:
