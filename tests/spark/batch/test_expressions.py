@@ -56,6 +56,24 @@ def test_values(start: int, spark_engine: SparkEngine) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("cast(try_cast(f as decimal(30,3)) as decimal(4,1))", Decimal("2.5")),
+        ("cast(cast(cast(f as decimal(9,2)) as string) as decimal(9,3))", Decimal("2.500")),
+        (
+            "case when cast(cast(f as string) as decimal(5,1)) > 2 then cast(cast(f as decimal(5,1)) as string) end",
+            "2.5",
+        ),
+    ],
+)
+def test_casts_of_casts(text: str, want: object, spark_engine: SparkEngine) -> None:
+    """Each of those that Python makes is a column before the one around it is looked at."""
+    stream = History.from_rows(Schema.of({"f": "float64"}), [(0, 1, {"f": 2.5})])
+    (row,) = rows_of(spark_engine, nodes.Select(nodes.Source("S"), (("out", parse(text)),)), stream)
+    assert row.payload["out"] == want
+
+
 FAILURES = [row for row in TABLE if isinstance(row[2], Fails)]
 QUICK = {text: row for row in reversed(FAILURES) for text in [row[0]]}  # one of each expression
 

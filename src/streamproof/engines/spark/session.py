@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -213,7 +213,8 @@ def _adapt(spark: SparkSession, asked: Mapping[str, str]) -> None:
 
 def _stop(spark: SparkSession) -> None:
     if spark.sparkContext._jsc is not None:  # else the user stopped it
-        spark.stop()
+        with suppress(ConnectionError):  # a signal to the whole group has ended Java first
+            spark.stop()
 
 
 def _text(value: object) -> str:

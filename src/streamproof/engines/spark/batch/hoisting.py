@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as f
@@ -27,6 +27,8 @@ from streamproof.plan.modules import Module, Registry
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+_MADE: Final = frozenset(to for _, to in IN_PYTHON)  # kinds that casts in Python give
 
 
 def values(frame: DataFrame, env: Env, exprs: Sequence[Expr], registry: Registry) -> tuple[DataFrame, list[Value]]:
@@ -63,12 +65,14 @@ class _Hoist:
 
     def _in_python(self, expr: Expr) -> bool:
         if isinstance(expr, Cast):
-            return expr.to.kind in {to for _, to in IN_PYTHON} and not self._native(expr)
+            return expr.to.kind in _MADE and not self._native(expr)
         return isinstance(expr, Apply)
 
     def _native(self, expr: Cast) -> bool:
-        """Whether Spark does the cast; what stands inside it may not be known yet."""
-        if any(isinstance(part, Apply) for part in walk(expr.arg)):
+        """Whether Spark does the cast; not if what stands inside it may have to become a column first."""
+        if any(
+            isinstance(part, Apply) or (isinstance(part, Cast) and part.to.kind in _MADE) for part in walk(expr.arg)
+        ):
             return False
         return (translate(expr.arg, self.env).type.kind, expr.to.kind) not in IN_PYTHON
 
