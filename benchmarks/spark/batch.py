@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from engine import data
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -113,7 +114,7 @@ def cost_of(work: Callable[[], DataFrame], patience: float = math.inf) -> tuple[
     watcher.start()
     try:
         frame.write.format("noop").mode("overwrite").save()
-    except PySparkException:
+    except (PySparkException, Py4JError):
         if not stopped.is_set():
             raise
     finally:
