@@ -47,6 +47,7 @@ class General(Moving):
 
     def on_batch(self, delta: Delta) -> Delta:
         step = self._advance(delta)
+        delta = self.frames.inside(delta) if isinstance(self.frames, Grid) else delta
         settled = ordered(*self.frames.placed(self.read(delta)))
         if isinstance(self.frames, Grid):
             settled = self._without_ageless(settled, delta, step.frontier)

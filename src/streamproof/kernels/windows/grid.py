@@ -13,6 +13,7 @@ from streamproof.events.time import BEGINNING, FOREVER, show_tick
 from streamproof.kernels.base import Context, State
 from streamproof.kernels.cells import Ints
 from streamproof.kernels.compiled import loop
+from streamproof.kernels.delta import Delta
 from streamproof.kernels.store import Events as Stored
 from streamproof.kernels.store import Store
 from streamproof.kernels.windows.changes import Events, Spans
@@ -62,6 +63,12 @@ class Grid:
         number = (due - self.offset - reach) // self.hop
         horizon = self._context.horizon
         return number if horizon is None else min(number, (horizon - self.offset - self.size) // self.hop)
+
+    def inside(self, delta: Delta) -> Delta:
+        """The events that fall into a window: where windows leave gaps, some fall into none, and nobody reads those."""
+        if self.hop <= self.size or not len(delta):
+            return delta
+        return delta.take(self.first(delta.le) <= self.last(delta.re))
 
     def placed(self, events: Events) -> Events:
         return events

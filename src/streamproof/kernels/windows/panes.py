@@ -79,7 +79,7 @@ class Panes(Moving):
 
     def on_batch(self, delta: Delta) -> Delta:
         step = self._advance(delta)
-        delta = self._without_ageless(delta)
+        delta = self._without_ageless(self.grid.inside(delta))
         self._check_limits(step)
         if not len(delta) and step.frontier == step.frontier_before and step.due == step.due_before:
             return Delta.empty(self.typed.schema, frontier=self.sealed)
