@@ -1,6 +1,6 @@
 """The engine on Spark beside Spark by hand, and beside Flink: the queries and rows of bench_engine.py.
 
-python benchmarks/bench_spark.py batch  [--events 1000000] [--query Q2] [--rounds 3]   beside Spark SQL by hand
+python benchmarks/bench_spark.py batch  [--events 1000000] [--query Q2] [--rounds 3] [--warm 3] beside Spark by hand
 python benchmarks/bench_spark.py stream [--events 1000000] [--batches 10] [--query Q2] [--peer spark] [--peer flink]
 python benchmarks/bench_spark.py naive  [--events 200000]                              beside a join of every pair
 python benchmarks/bench_spark.py growth [--events 1000000] [--query Q5g]               with twice as many events
@@ -70,7 +70,7 @@ def batch(options: argparse.Namespace, folder: Path) -> dict[str, object]:
     spark, found = _session(), []
     for name in options.query or BATCH:
         for events in dict.fromkeys((FEW, options.events)):
-            found.append(compare(spark, name, events, folder, rounds=options.rounds))
+            found.append(compare(spark, name, events, folder, rounds=options.rounds, warm=options.warm))
             aim = f" ({_judged(found[-1].ratio, at_most=1.3)})" if events >= MANY and name in BATCH else ""
             print(f"{found[-1]}{aim}", flush=True)
     return {"batch": [asdict(each) for each in found]}
@@ -164,6 +164,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, help="1,000,000; for naive 200,000")
     parser.add_argument("--batches", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--warm", type=int, default=3, help="runs before those that count in batch (default: 3)")
     parser.add_argument("--query", action="append")
     parser.add_argument("--peer", action="append", choices=list(FIELD))
     parser.add_argument("--save", action="store_true", help="write benchmarks/results/spark-….json")
