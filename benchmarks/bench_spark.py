@@ -1,12 +1,12 @@
 """The engine on Spark beside Spark by hand, and beside Flink: the queries and rows of bench_engine.py.
 
-python benchmarks/bench_spark.py batch  [--events 1000000] [--query Q2] [--rounds 3] [--warm 3] beside Spark by hand
+python benchmarks/bench_spark.py batch  [--events 1000000] [--query Q2] [--rounds 3] [--warm 10] beside Spark by hand
 python benchmarks/bench_spark.py stream [--events 1000000] [--batches 10] [--query Q2] [--peer spark] [--peer flink]
 python benchmarks/bench_spark.py naive  [--events 200000]                              beside a join of every pair
 python benchmarks/bench_spark.py growth [--events 1000000] [--query Q5g]               with twice as many events
 python benchmarks/bench_spark.py floor                                                 a micro-batch of 50 rows
 
-Figures are CPU seconds of the whole process tree (Python, Java, Python workers) after a run to warm up. In batch the
+Figures are CPU seconds of the whole process tree (Python, Java, Python workers) after runs to warm up. In batch the
 ratio is ours by theirs, so below 1 we are faster; in streams theirs by ours, so above 1 we are. Results are compared.
 Ours also gives corrections, which the others do not; their sums of floats depend on the order of rows, ours do not.
 """
@@ -164,7 +164,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, help="1,000,000; for naive 200,000")
     parser.add_argument("--batches", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--warm", type=int, default=3, help="runs before those that count in batch (default: 3)")
+    parser.add_argument("--warm", type=int, default=10, help="runs before those that count in batch (default: 10)")
     parser.add_argument("--query", action="append")
     parser.add_argument("--peer", action="append", choices=list(FIELD))
     parser.add_argument("--save", action="store_true", help="write benchmarks/results/spark-….json")

@@ -152,7 +152,7 @@ class Measured:
         return f"{self.query:4} {self.events:>10,} events: {seen}"
 
 
-def compare(spark: SparkSession, name: str, events: int, folder: Path, *, rounds: int, warm: int = 3) -> Measured:
+def compare(spark: SparkSession, name: str, events: int, folder: Path, *, rounds: int, warm: int) -> Measured:
     """One query, ours and by hand, on so many events; their results must agree."""
     given = frames(spark, name, events, folder)
     job = OURS[name].on("spark", session=spark)
