@@ -15,6 +15,7 @@ packed into 64-bit words, so that most rows are sorted by one or two integer sor
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -82,6 +83,16 @@ def int_column(values: Ints) -> pa.Array:
     """
     whole = np.ascontiguousarray(values, np.int64)
     return pa.Array.from_buffers(INTEGERS, len(whole), [None, pa.py_buffer(whole)], 0)
+
+
+@lru_cache(maxsize=256)
+def no_values(kind: pa.DataType) -> pa.Array:
+    """A column without rows; there is one of each type, for making one costs as much as a short column.
+
+    >>> no_values(pa.string()).to_pylist()
+    []
+    """
+    return pa.array([], kind)
 
 
 def canonical(table: pa.Table) -> pa.Table:

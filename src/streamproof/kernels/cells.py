@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
@@ -246,16 +245,6 @@ def plain_array(values: npt.NDArray[np.int64] | npt.NDArray[np.float64]) -> pa.A
     """
     kind = FLOATS if values.dtype == np.float64 else INTEGERS
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)], 0)
-
-
-@lru_cache(maxsize=256)
-def no_values(kind: pa.DataType) -> pa.Array:
-    """A column without rows; there is one of each type, for making one costs as much as a short column.
-
-    >>> no_values(pa.string()).to_pylist()
-    []
-    """
-    return pa.array([], kind)
 
 
 def float_bits(values: npt.NDArray[np.float64]) -> Ints:

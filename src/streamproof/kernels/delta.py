@@ -19,10 +19,10 @@ import pyarrow as pa
 from numba import njit
 
 from streamproof.events.batch import Batch
-from streamproof.events.order import int_column
+from streamproof.events.order import int_column, no_values
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.cells import Ints, Layout, Strings, no_values, plain_array
+from streamproof.kernels.cells import Ints, Layout, Strings, plain_array
 from streamproof.kernels.compiled import loop
 from streamproof.kernels.interning import Interner
 

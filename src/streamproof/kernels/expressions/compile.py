@@ -17,8 +17,8 @@ from typing import Final, Literal
 import pyarrow as pa
 
 from streamproof.errors import RunError, StreamproofError
+from streamproof.events.order import no_values
 from streamproof.events.schema import BOOL, FLOAT64, NULL, Type
-from streamproof.kernels.cells import no_values
 from streamproof.kernels.expressions import logic, numbers, strings, times, udf
 from streamproof.kernels.expressions.casts import cast, widen
 from streamproof.kernels.expressions.columns import Columns
