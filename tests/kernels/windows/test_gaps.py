@@ -31,3 +31,10 @@ def test_an_event_in_a_window_is_read(name: str) -> None:
     inside = [EVENTS[0] | {"re": 3}, EVENTS[2]]
     with pytest.raises(sp.RunError, match="does not fit into int64"):
         STREAMS[name].on("local").run({"S": inside})
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_what_has_no_start_is_refused_however_short_it_is(name: str) -> None:
+    early = [EVENTS[0] | {"le": "-inf", "re": -(2**62) + 1, "payload": {"v": 1}}, EVENTS[2]]
+    with pytest.raises(sp.RunError, match="infinitely many windows"):
+        STREAMS[name].on("local").run({"S": early})

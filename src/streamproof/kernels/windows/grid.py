@@ -65,10 +65,14 @@ class Grid:
         return number if horizon is None else min(number, (horizon - self.offset - self.size) // self.hop)
 
     def inside(self, delta: Delta) -> Delta:
-        """The events that fall into a window: where windows leave gaps, some fall into none, and nobody reads those."""
+        """The events that fall into a window: where windows leave gaps, some fall into none, and nobody reads those.
+
+        Those without a start or an end are refused later, however short they are.
+        """
         if self.hop <= self.size or not len(delta):
             return delta
-        return delta.take(self.first(delta.le) <= self.last(delta.re))
+        unbounded = (delta.le <= BEGINNING) | (delta.re >= FOREVER)
+        return delta.take(unbounded | (self.first(delta.le) <= self.last(delta.re)))
 
     def placed(self, events: Events) -> Events:
         return events
