@@ -35,3 +35,10 @@ def test_a_lifetime_that_loses_its_end_keeps_the_piece_that_has_begun() -> None:
     assert sorted(rows[1]) == [(0, 3, -1), (0, 7, 1)]
     assert rows[2] == [(7, 14, 1)]
     assert not broken_promise(output, complete=False)
+
+
+def test_nothing_is_kept_once_all_input_is_complete() -> None:
+    kernel = ChopKernel(check(Chop(Source("S"), 7), {"S": SCHEMA}), Context(installed(), horizon=10))
+    output = kernel.on_batch(0, Delta.from_batch(Batch.from_rows(SCHEMA, [(0, FOREVER, 1, ROW)], frontier=FOREVER)))
+    assert output.le.tolist() == [0]
+    assert kernel.live_rows() == 0

@@ -48,6 +48,8 @@ class ChopKernel(Stateless):
         before, self.due = self.due, self._next_due(delta)
         if len(self.endless) and self.due > before:
             parts.append(self._pieces(self._remembered(), before, self.due))
+        if self.frontier >= FOREVER:  # nothing can change any more
+            self.endless = Store(self._layout.width)
         return concat(parts, frontier=self.frontier)
 
     def _next_due(self, delta: Delta) -> int:
