@@ -32,12 +32,15 @@ def single() -> tuple[Intent, ...]:
 
 
 def pairs() -> tuple[Intent, ...]:
-    """Operators above operators."""
+    """Operators above operators; those that look for equal rows also where a join gave nulls."""
     a, b = I.stream(), I.stream()
+    left, right = (I.stream({"k": "string", "v": "int64"}) for _ in range(2))
+    alone = left.then("left_outer", right, on="l.k = r.k", select={"k": "r.k"})
     return (
         I.operator(I.operator(a)).called("chains"),
         I.operator(I.operator(a, b)).called("over-joins"),
         I.operator(I.operator(a), b).called("joins-of-results"),
+        I.operator(alone, among=EQUALS).over(I.events(pattern="dense", speculative=False)).called("nulls-of-joins"),
         I.operator(a, a).called("self-joins"),
         a.multicast(lambda x, y: I.operator(I.operator(x), y)).called("multicast"),
     )
