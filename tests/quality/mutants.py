@@ -221,10 +221,13 @@ def hunt(mutant: Mutant, *, suite: str = "full", seconds: float = SECONDS) -> di
     with tempfile.TemporaryDirectory() as folder:
         source = planted(mutant, Path(folder))
         environment = {**os.environ, "PYTHONPATH": str(source)}
-        done = subprocess.run(
-            [sys.executable, "-c", _HUNT, suite, mutant.engine, str(seconds)], cwd=folder, env=environment,
-            capture_output=True, text=True, timeout=seconds + 240, check=False,
-        )  # fmt: skip
+        command = [sys.executable, "-c", _HUNT, suite, mutant.engine, str(seconds)]
+        try:
+            done = subprocess.run(
+                command, cwd=folder, env=environment, capture_output=True, text=True, timeout=seconds + 240, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return {"found": [], "cases": 0, "seconds": seconds, "error": "it took too long"}
     if done.returncode:
         return {"found": [], "cases": 0, "seconds": 0.0, "error": done.stderr[-2000:]}
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
