@@ -19,13 +19,13 @@ from streamproof.events.order import (
     Ints,
     canonical,
     group_numbers,
-    int_column,
     int_piece,
     ints,
     lifetime_pieces,
     one_array,
     pack,
     pieces_of,
+    plain_array,
     sort_rows,
 )
 from streamproof.events.schema import RESERVED
@@ -49,7 +49,7 @@ def consolidate(rows: pa.Table) -> pa.Table:
     weights = np.add.reduceat(w[order], starts)
     kept = weights != 0
     taken = take(rows, order[starts[kept]])
-    return taken.set_column(2, rows.schema.field(2), int_column(weights[kept]))
+    return taken.set_column(2, rows.schema.field(2), plain_array(weights[kept]))
 
 
 def identical(a: pa.Table, b: pa.Table) -> bool:
@@ -109,4 +109,4 @@ def take(rows: pa.Table, indices: Ints) -> pa.Table:
     """The rows at ``indices``; all of them in their order cost nothing."""
     if len(indices) == rows.num_rows and np.array_equal(indices, np.arange(len(indices))):
         return rows
-    return rows.combine_chunks().take(int_column(indices))
+    return rows.combine_chunks().take(plain_array(indices))

@@ -28,6 +28,7 @@ Words: TypeAlias = npt.NDArray[np.uint64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Floats: TypeAlias = npt.NDArray[np.float64]
 INTEGERS: Final = pa.int64()
+FLOATS: Final = pa.float64()
 Piece: TypeAlias = tuple[Words, int]
 """Codes that sort as the values do, and how many bits they need."""
 
@@ -75,14 +76,14 @@ def nulls_of(column: pa.Array) -> Flags:
     return absent
 
 
-def int_column(values: Ints) -> pa.Array:
-    """A column over integers, at a third of what ``pa.array`` costs.
+def plain_array(values: Ints | Floats) -> pa.Array:
+    """A column of int64 or float64 without nulls, over the same memory, at a third of what ``pa.array`` costs.
 
-    >>> int_column(np.array([7, 9])).to_pylist()
-    [7, 9]
+    >>> plain_array(np.array([7, 9])).to_pylist(), plain_array(np.array([0.5])).to_pylist()
+    ([7, 9], [0.5])
     """
-    whole = np.ascontiguousarray(values, np.int64)
-    return pa.Array.from_buffers(INTEGERS, len(whole), [None, pa.py_buffer(whole)], 0)
+    kind, stored = (FLOATS, np.float64) if values.dtype == np.float64 else (INTEGERS, np.int64)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values, stored))], 0)
 
 
 @lru_cache(maxsize=256)

@@ -23,7 +23,7 @@ from streamproof.events.batch import Batch
 from streamproof.events.encode import Encoder
 from streamproof.events.event import Cti, Event, Insert, Retract, infer_schema, read_event, sync, write_event
 from streamproof.events.history import History
-from streamproof.events.order import int_column, ints
+from streamproof.events.order import ints, plain_array
 from streamproof.events.schema import Schema
 from streamproof.events.stream import CONTROL, CTI, INSERT, RETRACT, PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER
@@ -88,7 +88,7 @@ def _signed(chunk: PhysicalStream) -> tuple[pa.Table, np.ndarray[tuple[int], np.
     ends = np.concatenate([re[minus], after[plus]])[order]
     weights = np.concatenate([np.full(len(minus), -1), np.ones(len(plus), np.int64)])[order]
     source = source[order]
-    columns = [*map(int_column, (le[source], ends, weights)), *take(chunk.payload, source).columns]
+    columns = [*map(plain_array, (le[source], ends, weights)), *take(chunk.payload, source).columns]
     parts = np.cumsum(kinds == CTI)[source]
     return pa.Table.from_arrays(columns, schema=chunk.schema.arrow_rows), parts
 

@@ -19,10 +19,10 @@ import pyarrow as pa
 from numba import njit
 
 from streamproof.events.batch import Batch
-from streamproof.events.order import int_column, no_values
+from streamproof.events.order import no_values, plain_array
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.cells import Ints, Layout, Strings, plain_array
+from streamproof.kernels.cells import Ints, Layout, Strings
 from streamproof.kernels.compiled import loop
 from streamproof.kernels.interning import Interner
 
@@ -119,7 +119,7 @@ def _taken(columns: Sequence[pa.Array], at: Ints) -> Iterator[pa.Array]:
         if column.type in NUMBERS and not column.null_count:
             yield plain_array(column.to_numpy()[at])
             continue
-        picked = int_column(at) if picked is None else picked
+        picked = plain_array(at) if picked is None else picked
         yield column.take(picked)
 
 

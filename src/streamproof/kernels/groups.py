@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamproof.events.order import plain_array
 from streamproof.kernels.base import Context, State, Stateless, array
-from streamproof.kernels.cells import PLAIN, Ints, Layout, plain_array, plain_cells
+from streamproof.kernels.cells import PLAIN, Ints, Layout, plain_cells
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.interning import Interner
 from streamproof.plan import nodes

@@ -150,7 +150,7 @@ def _append(rows, first, out, changes, at, end, spec):  # type: ignore[no-untype
                 rows[out, m] = changes[n, m]
         if meets or rows[out, SUMS] == 0:  # carries must not pile up, nor hide that nothing is left
             carry_row(rows, out, SUMS, spec)
-            out -= is_nothing(rows, out)
+            out -= is_nothing(rows, out, SUMS)
         out += 1
     return out
 
@@ -186,7 +186,7 @@ def _merge(rows, out, old, last, changes, at, end, spec):  # type: ignore[no-unt
         at += 1
         if meets or rows[out, SUMS] == 0:  # carries must not pile up, nor hide that nothing is left
             carry_row(rows, out, SUMS, spec)
-        out += not is_nothing(rows, out)
+        out += not is_nothing(rows, out, SUMS)
     return out
 
 
@@ -216,5 +216,5 @@ def _forget(rows, stretches, before, spec, fold):  # type: ignore[no-untyped-def
                 add_rows(rows, at - 1, SUMS, rows, n, SUMS, 1)
             rows[at - 1, PLACE] = before - 1
             carry_row(rows, at - 1, SUMS, spec)
-            at -= not is_nothing(rows, at - 1)
+            at -= not is_nothing(rows, at - 1, SUMS)
         stretches[group, FIRST], stretches[group, SIZE] = at, end - at

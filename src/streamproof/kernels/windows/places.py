@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 
 from streamproof.kernels.cells import Cells
 from streamproof.kernels.compiled import loop
 from streamproof.kernels.windows.accumulators import Accumulators, Values
-from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, Entries, Scratch, gathered
+from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, Entries, Scratch, gathered, is_nothing
 
 SPARSE: Final = 4  # a table of all pairs may have so many fields per event
 
@@ -59,14 +58,6 @@ def _find_fields(group, place, low_group, groups, low_place, field, table):  # t
         field[n] = (place[n] - low_place) * groups + group[n] - low_group
 
 
-@njit(cache=True, inline="always")
-def _is_something(table, field):  # type: ignore[no-untyped-def]
-    anything = np.int64(0)
-    for n in range(table.shape[1]):
-        anything |= table[field, n]
-    return anything != 0
-
-
 @loop
 def _regrouped(table, low_group, low_place, ends, rows):  # type: ignore[no-untyped-def]
     """The fields that have anything, by group; how many. ``ends`` is zero for one group more than there are.
@@ -76,13 +67,13 @@ def _regrouped(table, low_group, low_place, ends, rows):  # type: ignore[no-unty
     groups = len(ends) - 1
     for first in range(0, len(table), groups):
         for b in range(groups):
-            ends[b + 1] += _is_something(table, first + b)
+            ends[b + 1] += not is_nothing(table, first + b, 0)
     for b in range(groups):
         ends[b + 1] += ends[b]
     for a in range(len(table) // groups):
         for b in range(groups):
             field = a * groups + b
-            counts = _is_something(table, field)
+            counts = not is_nothing(table, field, 0)
             at = ends[b] if counts else len(rows) - 1
             ends[b] += counts
             rows[at, GROUP], rows[at, PLACE] = low_group + b, low_place + a

@@ -10,7 +10,7 @@ from streamproof.kernels.compiled import loop
 from streamproof.kernels.windows.accumulators import add_rows, carry_row
 from streamproof.kernels.windows.agenda import AFTER, LISTS, NONE, WINDOW, enlist, strike
 from streamproof.kernels.windows.ledger import FIRST, SIZE
-from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, until
+from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, is_nothing, until
 
 # ``numbers``: panes per window, panes per hop, the first open window, the last that was due, the last that is due,
 # ticks per pane, and the offset.
@@ -80,14 +80,6 @@ def _write(emitted, size, group, window, sign, numbers):  # type: ignore[no-unty
     emitted[2, size] = le + numbers[PER_WINDOW] * numbers[TICKS]
 
 
-@njit(cache=True, inline="always")
-def _nothing(sums, row):  # type: ignore[no-untyped-def]
-    anything = np.int64(0)
-    for n in range(sums.shape[1]):
-        anything |= sums[row, n]
-    return anything == 0
-
-
 # --- windows that were due before -------------------------------------------------------------------------------------
 
 
@@ -147,7 +139,7 @@ def _correct_group(starts, moves, new_starts, new_moves, at, sums, group, window
     while window <= numbers[DUE_BEFORE]:
         _advance(sums, 0, starts, moves, at, window, numbers)
         _advance(sums, 1, new_starts, new_moves, at, window, numbers)
-        if _nothing(sums, 1):
+        if is_nothing(sums, 1, 0):
             window = max(window + 1, _next_change(new_starts, new_moves, at, numbers))
             continue
         if size + 2 > len(found):

@@ -106,15 +106,15 @@ def _merged(first, second, spec, lead, rows):  # type: ignore[no-untyped-def]
         j += 1
         if meets or rows[count, SUMS] == 0:  # carries must not pile up, nor hide that nothing is left
             carry_row(rows, count, lead, spec)
-        count += not is_nothing(rows, count)
+        count += not is_nothing(rows, count, SUMS)
     return count
 
 
 @njit(cache=True, inline="always")
-def is_nothing(rows, row):  # type: ignore[no-untyped-def]
-    """Whether all sums of a row are zero."""
+def is_nothing(rows, row, lead):  # type: ignore[no-untyped-def]
+    """Whether all sums of a row are zero, which begin at column ``lead``."""
     anything = np.int64(0)
-    for n in range(SUMS, rows.shape[1]):
+    for n in range(lead, rows.shape[1]):
         anything |= rows[row, n]
     return anything == 0
 
