@@ -26,6 +26,7 @@ from streamproof.kernels.windows.accumulators import (
 )
 from streamproof.kernels.windows.ahead import DOUBT, NEVER, pop, push, top, widen
 from streamproof.kernels.windows.exact import BITS, MASK, add_float
+from streamproof.kernels.windows.sums import is_nothing
 from streamproof.kernels.windows.timelines import ENDS, FIRST, SIZE, TIME, first_at, rewrite, trim
 
 # a change: its group, its instant, how many events begin or end there, and the sums, which begin with their number
@@ -60,7 +61,7 @@ def changes(order, group, time, ending, w, cells, nulls, spec, out):  # type: ig
             _add_event(out, count, event, sign * w[event], cells, nulls, spec)
             at += 1
         carry_row(out, count, EVENTS + 1, spec)
-        count += not _is_nothing(out, count)
+        count += not is_nothing(out, count, EVENTS)
     return count
 
 
@@ -296,15 +297,6 @@ def _same(sums, a, b):  # type: ignore[no-untyped-def]
     for n in range(sums.shape[1]):
         differs |= sums[a, n] ^ sums[b, n]
     return differs == 0
-
-
-@njit(cache=True, inline="always")
-def _is_nothing(rows, row):  # type: ignore[no-untyped-def]
-    """Whether a change changes nothing."""
-    anything = np.int64(0)
-    for n in range(EVENTS, rows.shape[1]):
-        anything |= rows[row, n]
-    return anything == 0
 
 
 @njit(cache=True, inline="always")
