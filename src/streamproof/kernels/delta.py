@@ -93,6 +93,14 @@ class Delta:
         object.__setattr__(same, "_extent", self._extent)
         return same
 
+    def points(self) -> Delta:
+        """``[le, le + 1)`` for each of its rows; there must be some."""
+        same = Delta(self.group, self.le, self.le + 1, self.w, self.columns, self.frontier)
+        longest = 1 if self.extent.least_le > BEGINNING else FOREVER
+        reach = self.extent._replace(greatest_re=self.extent.greatest_le + 1, longest=longest)
+        object.__setattr__(same, "_extent", reach)
+        return same
+
     def _copy(self, frontier: int, is_net: bool) -> Delta:
         same = Delta(self.group, self.le, self.re, self.w, self.columns, frontier)
         object.__setattr__(same, "is_net", is_net)

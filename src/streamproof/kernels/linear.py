@@ -89,10 +89,10 @@ class ToPointKernel(Stateless):
     def on_batch(self, port: int, delta: Delta) -> Delta:
         if not len(delta):
             return delta
-        re, extent = delta.le + 1, delta.extent
+        points, extent = delta.points(), delta.extent
         if extent.greatest_le >= FOREVER - 1 or extent.least_le <= BEGINNING:
-            finite(re, delta)
-        return Delta(delta.group, delta.le, re, delta.w, delta.columns, delta.frontier)
+            finite(points.re, delta)
+        return points
 
 
 class PointAtEndKernel(Stateless):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _ALL_TIME: Final = 63
 _STEP: Final = 8  # a level above the first is 2^8 times wider
 _USUAL: Final = 0.9  # the share of lifetimes that decides the first width
+_FEW: Final = 1000  # for so few any width is good, so half of them decide: they take every way that many do
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +64,20 @@ def _counts(lengths: DataFrame) -> dict[tuple[int, int], int]:
 def chosen(counts: dict[tuple[int, int], int]) -> Levels:
     """The levels for so many lifetimes of each side and length.
 
-    >>> chosen({(0, 4): 95, (1, 3): 95, (0, 20): 3, (1, 63): 1}).bits
+    >>> chosen({(0, 4): 950, (1, 3): 950, (0, 20): 30, (1, 63): 10}).bits
     (4, 20, 63)
+    >>> chosen({(0, 4): 1, (1, 3): 1, (0, 20): 1}).bits
+    (4, 20)
     """
     totals: dict[int, int] = {}
     for (_, bits), count in counts.items():
         totals[bits] = totals.get(bits, 0) + count
-    present = sorted(totals) or [0]
+    present, total = sorted(totals) or [0], sum(totals.values())
+    deciding = total * (_USUAL if total > _FEW else 0.5)
     seen, first = 0, present[-1]
     for bits in present:
         seen += totals.get(bits, 0)
-        if seen >= _USUAL * sum(totals.values()):
+        if seen >= deciding:
             first = bits
             break
     tops = {first if bits <= first else min(_top(bits, first), present[-1]) for bits in present}
