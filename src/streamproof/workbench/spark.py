@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 MICRO_BATCHES: Final = 4
 WHOLE_EVERY: Final = 48  # one case in so many runs as a query of its own
+FAILING: Final = 2  # so many cases that end a query are looked for; each takes the workers of Python with it
 ALONE_EVERY: Final = 3  # of so many plans one has a case that is a batch job of its own
 
 
@@ -101,7 +102,7 @@ class SparkStreamSubject:
                 found[number] = alone
             else:
                 shared.append((number, Hosted.of(case, registry, query=len(shared))))
-        results = self._together([hosted for _, hosted in shared]) if shared else []
+        results = self._together([hosted for _, hosted in shared], []) if shared else []
         found.update({number: ran for (number, _), ran in zip(shared, results, strict=True)})
         return [found[number] for number in range(len(cases))]
 
@@ -111,16 +112,18 @@ class SparkStreamSubject:
         place.mkdir()
         return place
 
-    def _together(self, subjects: Sequence[Hosted]) -> list[Ran]:
+    def _together(self, subjects: Sequence[Hosted], failing: list[Hosted]) -> list[Ran]:
+        """The cases in one query, in halves where it fails; once enough fail alone, what fails does so as a whole."""
         place = self._new_folder()
         try:
             answers = self._answers(subjects, place)
         except Exception as error:
-            if len(subjects) == 1:
-                return [Ran(failure_of(error_from(str(error))))]
+            if len(subjects) == 1 or len(failing) >= FAILING:
+                failing += subjects
+                return [Ran(failure_of(error_from(str(error))))] * len(subjects)
             half = len(subjects) // 2
-            parts = [subjects[:half], subjects[half:]]
-            return [ran for part in parts for ran in self._together([_numbered(s, n) for n, s in enumerate(part)])]
+            parts = [[_numbered(s, n) for n, s in enumerate(part)] for part in (subjects[:half], subjects[half:])]
+            return [ran for part in parts for ran in self._together(part, failing)]
         finally:
             shutil.rmtree(place, ignore_errors=True)
         return [_result(subject, answers) for subject in subjects]
