@@ -118,6 +118,22 @@ def test_a_case_that_differs_only_among_others_is_shown_as_it_is(bench: Bench) -
     )  # fmt: skip
 
 
+def test_a_case_that_differs_only_among_others_may_need_their_events(bench: Bench) -> None:
+    scenario = I.stream().followed_by(I.stream()).over(I.events(pattern="dense", speculative=False)).called("follows")
+    judge = bench.judges["local"]
+    with planted_bug():
+        for group in (concrete_group(scenario, n, seed=1, size=6) for n in range(20)):
+            verdicts = judge.verdicts(group)
+            holding = [case for case, verdict in zip(group, verdicts, strict=True) if not verdict.is_found]
+            if 0 < len(holding) < len(group):
+                break
+        among_others = replace(judge.verdict(holding[0]), word="fails", kind="rows", text="among others")
+        small, verdict = judge.shrunk(holding[0], among_others, beside=group)
+    assert verdict.is_found
+    assert verdict.word == "fails"
+    assert small.size <= 5
+
+
 def test_a_difference_that_shows_again_is_preferred(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = I.stream().followed_by(I.stream()).over(I.events(pattern="dense", speculative=False)).called("follows")
     judge = bench.judges["local"]

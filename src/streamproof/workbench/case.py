@@ -9,12 +9,12 @@ True
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from streamproof.events.event import Event, write_event
+from streamproof.events.event import Event, Insert, write_event
 from streamproof.events.history import History
 from streamproof.events.order import ints
 from streamproof.events.physical import PhysicalStream, to_history
@@ -40,6 +40,11 @@ class Stream:
         stream = Stream(physical.schema, tuple(physical.to_events()))
         stream.__dict__["physical"] = physical
         return stream
+
+    @staticmethod
+    def inserting(schema: Schema, rows: Iterable[Row]) -> Stream:
+        """Rows of a history, each as one insert."""
+        return Stream(schema, tuple(Insert(f"e{n}", le, re, payload) for n, (le, re, payload) in enumerate(rows)))
 
     @cached_property
     def physical(self) -> PhysicalStream:
@@ -99,3 +104,12 @@ class Case:
     def ctis(self) -> int:
         """How many CTIs the streams have."""
         return sum(not hasattr(event, "id") for stream in self.streams.values() for event in stream.events)
+
+    def together_with(self, others: Sequence[Case]) -> Case:
+        """One case with the events of all of them, as far as they are cases of this plan."""
+        alike = [other for other in others if other.plan is self.plan and other.horizon == self.horizon] or [self]
+        streams = {
+            name: Stream.inserting(stream.schema, (row for case in alike for row in case.streams[name].rows))
+            for name, stream in self.streams.items()
+        }
+        return replace(self, streams=streams)

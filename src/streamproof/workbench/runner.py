@@ -194,7 +194,8 @@ def judged(judge: Judge, groups: Sequence[Sequence[Case]], suite: str, options: 
     for case, verdict in zip(cases, judge.verdicts(cases), strict=True):
         count(tally, case, verdict, judge.subject.laws)
         if verdict.is_found and not any(one.verdict.word == "fails" for one in tally.found):
-            tally.found[:] = [_shrunk(judge, case, verdict, suite, options)]
+            small, again = judge.shrunk(case, verdict, seconds=options.shrink_seconds, beside=cases)
+            tally.found[:] = [Repro(small, again, judge.subject.name, judge.oracle.name, suite)]
     for group in groups:
         tally.coverage.add(group)
     tally.seconds = perf_counter() - began
@@ -210,11 +211,6 @@ def count(tally: Tally, case: Case, verdict: Verdict, laws: Sequence[str]) -> No
         tally.rows += len(verdict.actual)
     elif verdict.actual is not None:
         tally.errors[verdict.actual.name] += 1
-
-
-def _shrunk(judge: Judge, case: Case, verdict: Verdict, suite: str, options: Options) -> Repro:
-    small, again = judge.shrunk(case, verdict, seconds=options.shrink_seconds)
-    return Repro(small, again, judge.subject.name, judge.oracle.name, suite)
 
 
 # --- one process or several -------------------------------------------------------------------------------------------

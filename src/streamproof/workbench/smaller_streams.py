@@ -22,16 +22,10 @@ def fewer_events(stream: Stream) -> Iterator[Stream]:
     if not stream.events:
         return
     yield replace(stream, events=())
-    plain = _inserts(stream)
+    plain = Stream.inserting(stream.schema, stream.rows)
     if plain.events != stream.events:
         yield plain
     yield from _legal(stream, _without_parts(stream.events))
-
-
-def _inserts(stream: Stream) -> Stream:
-    """The history of the stream as inserts."""
-    events = tuple(Insert(f"e{n}", le, re, payload) for n, (le, re, payload) in enumerate(stream.rows))
-    return Stream(stream.schema, events)
 
 
 def _without_parts(events: tuple[Event, ...]) -> Iterator[tuple[Event, ...]]:

@@ -116,14 +116,21 @@ class Judge:
                 return replace(verdict, law=law)
         return replace(verdict, law="+".join(case.schedule.laws))
 
-    def shrunk(self, case: Case, verdict: Verdict, *, seconds: float = 60.0) -> tuple[Case, Verdict]:
+    def shrunk(
+        self, case: Case, verdict: Verdict, *, seconds: float = 60.0, beside: Sequence[Case] = ()
+    ) -> tuple[Case, Verdict]:
         """The smallest case with a difference of the same sort, and what comes of it; of any sort if it stays large.
 
-        A case that differs only among others, in one run with them, is not shrunk: by itself it shows nothing.
+        A case that differs only in one run with others may need their events: then all of them are one case. If that
+        holds as well, nothing is shrunk: by itself it shows nothing.
         """
         if not self.verdict(case).is_found:
-            text = f"run alone the case holds; in one run with others: {verdict.text}"
-            return case, replace(verdict, word="nondeterministic", text=text)
+            united = case.together_with(beside)
+            found = self.verdict(united)
+            if not found.is_found:
+                text = f"run alone the case holds; in one run with others: {verdict.text}"
+                return case, replace(verdict, word="nondeterministic", text=text)
+            case, verdict = united, found
         small = shrink(case, self.differs_as(verdict.kind), seconds=seconds)
         if small.size > SMALL:
             small = shrink(small, lambda smaller: self.verdict(smaller).is_found, seconds=seconds)
