@@ -15,14 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streamproof.engines.base import Settings
 from streamproof.engines.job import Job
 from streamproof.engines.spark import SparkEngine
 from streamproof.engines.spark.batch.relation import Context, Relation
 from streamproof.engines.spark.batch.rules import build
 from streamproof.engines.spark.batch.running import told
 from streamproof.engines.spark.rows import frame_of, table_of
-from streamproof.engines.spark.session import TINY, active, meaning, session
+from streamproof.engines.spark.session import TINY, active, meaning, session, settings
 from streamproof.engines.spark.sinks import FileSink, read_output
 from streamproof.engines.spark.stream.failures import error_from
 from streamproof.engines.spark.stream.query import hosted as stage_of
@@ -154,8 +153,7 @@ class SparkStreamSubject:
         """One case as a user would write it: files of events in, a table of rows out, with a restart on the way."""
         place = self._new_folder()
         try:
-            settings = settings_of(case, registry)
-            job = Job(plan_of(case), SparkEngine(session=self.spark), settings)
+            job = Job(plan_of(case), SparkEngine(session=self.spark), settings_of(case, registry))
             parts = _parts_of(case)
             for number in range(len(parts)):
                 self._one_run(job, case, parts[: number + 1], place)
@@ -229,12 +227,12 @@ def _result(subject: Hosted, answers: pa.Table) -> Ran:
 class SparkBatchSubject:
     """Batch mode: cases of one plan in one job, each a group of its own from the start.
 
-    Without groups some rules have other ways, so now and then a case is a job of its own.
+    Without groups some rules have other ways, so now and then a case is a job of its own, in as many parts as it likes.
     """
 
     name = "spark-batch"
     streams = False
-    laws: tuple[Law, ...] = ("rewrite", "languages")
+    laws: tuple[Law, ...] = ("partitions", "rewrite", "languages")
     advances = False
 
     def __init__(self, spark: SparkSession) -> None:
@@ -249,18 +247,25 @@ class SparkBatchSubject:
     def _group(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
         self._plans += 1
         if len(cases) == 1:
-            return self._single.run(cases, registry)
+            return self._alone(cases, registry)
         alone = 1 if self._plans % ALONE_EVERY == 0 else 0
         try:
-            return self._single.run(cases[:alone], registry) + self._together(cases[alone:], registry)
+            return self._alone(cases[:alone], registry) + self._together(cases[alone:], registry)
         except Exception:  # one of them is an error: which one shows alone
-            return self._single.run(cases, registry)
+            return self._alone(cases, registry)
+
+    def _alone(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
+        """Each as a job of its own; time is swept in one range or in several, so that some lie between others."""
+        found: list[Ran] = []
+        for case in cases:
+            with settings(self.spark, {"spark.sql.shuffle.partitions": str(2 * case.schedule.buckets - 1)}):
+                found += self._single.run([case], registry)
+        return found
 
     def _together(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
         typed = typed_of(cases[0], registry)
-        settings: Settings = settings_of(cases[0], registry)
         with told(typed), meaning(self.spark):
-            context = Context(self.spark, settings, {})
+            context = Context(self.spark, settings_of(cases[0], registry), {})
             for part in walk(typed):
                 if isinstance(part.node, nodes.Source):  # its events carry the number of their case as a group
                     context.done[id(part)] = self._relation(part.node.name, cases)
