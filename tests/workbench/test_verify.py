@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import streamproof as sp
 from streamproof.cli.demo_proof import planted_bug
 from streamproof.engines.base import engine
 from streamproof.errors import InputError
@@ -19,6 +20,7 @@ from streamproof.kernels.linear import ExtendKernel
 from streamproof.workbench import intent as I  # noqa: N812
 from streamproof.workbench import repro
 from streamproof.workbench.bench import Bench, open_bench, replay
+from streamproof.workbench.case import Case, Stream
 from streamproof.workbench.concretise import concrete_group
 from streamproof.workbench.languages import as_python, as_sql, as_xml, plan_json, result_of_sql, runs_as_sql
 from streamproof.workbench.modules import all_modules
@@ -146,6 +148,13 @@ def test_a_difference_that_shows_again_is_preferred(bench: Bench, monkeypatch: p
         monkeypatch.setattr(judge, "verdicts", lambda _: seen)
         tally = judged(judge, [[cases[right]], [cases[wrong]]], "mine", Options())
     assert [one.verdict.word for one in tally.found] == ["fails"]
+
+
+def test_what_has_no_end_may_be_kept(bench: Bench) -> None:
+    """Nothing ends the one on the left, so it lasts for ever, although no input does."""
+    plan = sp.source("S").pairing(sp.source("R")).alter_duration("re").plan
+    streams = {"S": Stream.inserting(SCHEMA, [(0, 1, {"v": 1})]), "R": Stream(SCHEMA, ())}
+    assert bench.judges["local"].verdict(Case(plan, streams)).word == "holds"
 
 
 def test_promises() -> None:

@@ -23,6 +23,7 @@ from streamproof.events.time import FOREVER
 from streamproof.kernels.delta import Delta
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
+from streamproof.plan.driving import Pairing
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
 from streamproof.workbench.advancing import arrived
@@ -163,9 +164,15 @@ def _left_over(case: Case, rows: int) -> Broken:
     given = arrived(case) if case.schedule.live else case
     if any(stream.is_endless for stream in given.streams.values()):
         return WELL
-    if any(isinstance(node, nodes.AlterDuration) and node.dur is None for node in nodes.walk(case.plan)):
+    if any(map(_makes_endless, nodes.walk(case.plan))):
         return WELL
     return Broken("state", f"all input is complete, but {rows} rows are still kept")
+
+
+def _makes_endless(node: nodes.Plan) -> bool:
+    """Whether results of a node may have no end although its inputs have one."""
+    unbounded = isinstance(node, nodes.AlterDuration) and node.dur is None
+    return unbounded or (isinstance(node, Pairing) and node.max is None)
 
 
 def _graph(typed: Typed, settings: Settings, case: Case) -> Graph:
