@@ -227,8 +227,7 @@ def _result(subject: Hosted, answers: pa.Table) -> Ran:
 class SparkBatchSubject:
     """Batch mode: cases of one plan in one job, each a group of its own from the start.
 
-    Without groups some rules have other ways, so now and then a case is a job of its own, in as many parts as it likes;
-    and always one of a plan whose groups have several columns, as here those of every plan have.
+    Without groups some rules have other ways, so now and then a case is a job of its own, in as many parts as it likes.
     """
 
     name = "spark-batch"
@@ -249,7 +248,7 @@ class SparkBatchSubject:
         self._plans += 1
         if len(cases) == 1:
             return self._alone(cases, registry)
-        alone = 1 if self._plans % ALONE_EVERY == 0 or _has_wide_groups(cases[0]) else 0
+        alone = 1 if self._plans % ALONE_EVERY == 0 else 0
         try:
             return self._alone(cases[:alone], registry) + self._together(cases[alone:], registry)
         except Exception:  # one of them is an error: which one shows alone
@@ -283,11 +282,6 @@ class SparkBatchSubject:
         columns = ["le", "re", "g0", *(f"c{n}" for n in range(len(schema.columns)))]
         frame = frame_of(self.spark, _with_case(schema), whole).toDF(*columns)
         return Relation(frame, schema, ("g0",))
-
-
-def _has_wide_groups(case: Case) -> bool:
-    """Whether a key of the plan has several columns."""
-    return any(isinstance(node, nodes.GroupApply) and len(node.key) > 1 for node in nodes.walk(case.plan))
 
 
 CASE: Final = "the case"
