@@ -71,6 +71,20 @@ def test_many_groups(window: Tumbling | Hopping, groups: int, longest: int, emis
     assert fast.live_rows() == 0
 
 
+@pytest.mark.parametrize("emission", EMISSIONS)
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_groups_go_abreast_and_apart_in_turn(window: Tumbling | Hopping, emission: Emission) -> None:
+    """Many events of a batch are summed place by place, few group by group; either goes on from what the other left."""
+    rng = np.random.default_rng(3)
+    fast, general = kernel(window, emission), kernel(window, emission, fast=False)
+    for number, now in enumerate(range(100, 400, 9)):
+        made = events(rng, now, rows=300 if number % 2 else 4, groups=12, longest=1, digits=1)
+        batch = made.at(now - 20 + 9)  # so early that the next events may start there
+        found, wanted = fast.on_batch(0, batch), general.on_batch(0, batch)
+        assert bag([found]) == bag([wanted])
+        assert found.frontier == wanted.frontier
+
+
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_output_is_net(window: Tumbling | Hopping) -> None:
     """No two rows are equal, and none cancels another."""

@@ -19,7 +19,8 @@ from streamproof.kernels.base import Context, State
 from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.store import Store
-from streamproof.kernels.windows.accumulators import Accumulators
+from streamproof.kernels.windows.abreast import bounds_abreast, enlist_anew, rows_abreast, slide_abreast
+from streamproof.kernels.windows.accumulators import Accumulators, Values
 from streamproof.kernels.windows.agenda import Agenda
 from streamproof.kernels.windows.changes import check_weights
 from streamproof.kernels.windows.general import General
@@ -29,9 +30,18 @@ from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.ledger import Ledger
 from streamproof.kernels.windows.liveliness import Step
 from streamproof.kernels.windows.moving import Moving
-from streamproof.kernels.windows.places import collected
+from streamproof.kernels.windows.places import Sheet, collected, sheet_of
 from streamproof.kernels.windows.slides import Slides
-from streamproof.kernels.windows.sliding import WORTH_KEEPING, adjust, announce, complete, correct
+from streamproof.kernels.windows.sliding import (
+    DUE_BEFORE,
+    PER_HOP,
+    PER_WINDOW,
+    WORTH_KEEPING,
+    adjust,
+    announce,
+    complete,
+    correct,
+)
 from streamproof.kernels.windows.summed import summed
 from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, Entries, Scratch
 from streamproof.plan import nodes
@@ -83,8 +93,7 @@ class Panes(Moving):
         self._check_limits(step)
         if not len(delta) and step.frontier == step.frontier_before and step.due == step.due_before:
             return Delta.empty(self.typed.schema, frontier=self.sealed)
-        starts, moves = self._changes(delta)
-        emitted = self._emit(starts, moves, step)
+        emitted = self._emit(delta, step)
         self._forget(step.frontier)
         opened = self.grid.opened(self.frontier)
         self.sealed = max(self.sealed, self.lively.sealed(self.frontier, opened))
@@ -129,20 +138,36 @@ class Panes(Moving):
         later = stored.le > BEGINNING
         self.grid.refuse_many(stored.le[later], stored.re[later], step)
 
-    def _changes(self, delta: Delta) -> tuple[Cells, Cells]:
-        """What the batch changes in the sums, which are brought into the layout that its values need."""
+    def _emit(self, delta: Delta, step: Step) -> Delta:
+        """The rows that change; the sums are then as they are after the change."""
+        values, numbers = self._read(delta), self._numbers(step)
+        first = (delta.le - self.grid.offset) // self.pane
+        entries = Entries(delta.group, first, self._every(len(delta)), delta.w)
+        bounds = None
+        if len(delta) and delta.extent.longest == 1 and not len(self.moves):
+            bounds = bounds_abreast(entries, self.starts, numbers)
+        if bounds is None:
+            size = self._emit_apart(*self._changes(delta, entries, values), numbers)
+        else:
+            size = self._emit_abreast(sheet_of(entries, values, self.sums, bounds, self._scratch[0]), numbers)
+        return summed(self._emitted[:, :size].T, self._found[:size], self.sums, self.typed, self.lively)
+
+    def _read(self, delta: Delta) -> Values:
+        """The arguments of a batch, after the sums are brought into the layout that they need."""
         spec = self.sums.spec
         values = self.sums.read(delta)
         if spec is not self.sums.spec:
             for ledger in (self.starts, self.moves):
                 ledger.convert(self.sums, spec)
             self._empty_slides()
-        first = (delta.le - self.grid.offset) // self.pane
-        entries = Entries(delta.group, first, self._every(len(delta)), delta.w)
+        return values
+
+    def _changes(self, delta: Delta, entries: Entries, values: Values) -> tuple[Cells, Cells]:
+        """What a batch changes in the sums."""
         starts = collected(entries, values, self.sums, self._scratch[0])
         if not len(delta) or delta.extent.longest == 1:
             return starts, starts[:0]
-        last = (delta.re - 1 - self.grid.offset) // self.pane
+        first, last = entries.place, (delta.re - 1 - self.grid.offset) // self.pane
         lasting = np.flatnonzero(first != last)
         ending = lasting[delta.re[lasting] < FOREVER]
         both = np.concatenate([lasting, ending])
@@ -157,14 +182,28 @@ class Panes(Moving):
             self._numbers_of_events = np.arange(2 * count)
         return self._numbers_of_events[:count]
 
-    def _emit(self, starts: Cells, moves: Cells, step: Step) -> Delta:
-        """The rows that change; the sums are then as they are after the change."""
-        self._admit(starts, moves)
-        numbers = self._numbers(step)
+    def _emit_apart(self, starts: Cells, moves: Cells, numbers: Ints) -> int:
+        """Write the rows that change, group by group; how many."""
+        self._admit(_groups_of(starts, moves))
         size = self._correct(starts, moves, numbers)
         self._put(starts, moves, numbers)
-        size = self._complete(numbers, size)
-        return summed(self._emitted[:, :size].T, self._found[:size], self.sums, self.typed, self.lively)
+        return self._complete(numbers, size)
+
+    def _emit_abreast(self, sheet: Sheet, numbers: Ints) -> int:
+        """Write the rows that change, all groups together; how many. Only what may still change is put."""
+        bounds, out = sheet.bounds, self._scratch[0]
+        self._admit(bounds.high_group + 1)
+        beyond_due = int(numbers[DUE_BEFORE] * numbers[PER_HOP] + numbers[PER_WINDOW])
+        late = sheet.rows(bounds.low_place, min(beyond_due, bounds.high_place + 1) - 1, out)
+        size = self._correct(late, late[:0], numbers)
+        open_from = self._first_open(self.frontier) * (self.grid.hop // self.pane)
+        kept = sheet.rows(open_from, bounds.high_place, out)
+        self._make_room(size, more=rows_abreast(bounds, numbers))
+        size = slide_abreast(sheet, self.starts, numbers, self._emitted, self._found, size, out)
+        self.starts.put(kept, self.sums.spec)
+        enlist_anew(self.agenda, self.starts, numbers)
+        self.slides.forget(FOREVER)
+        return size
 
     def _put(self, starts: Cells, moves: Cells, numbers: Ints) -> None:
         """Bring changes into the sums, and their groups where their next windows may now be."""
@@ -175,8 +214,8 @@ class Panes(Moving):
                 if len(self.slides.at):
                     adjust(self.slides.at, self.slides.sums, changes, numbers, self.sums.spec, moving)
 
-    def _admit(self, starts: Cells, moves: Cells) -> None:
-        groups = max((int(rows[-1, GROUP]) + 1 for rows in (starts, moves) if len(rows)), default=0)
+    def _admit(self, groups: int) -> None:
+        """Make room for so many groups."""
         for part in (self.starts, self.moves, self.agenda, self.slides):
             part.admit(groups)
 
@@ -210,12 +249,12 @@ class Panes(Moving):
             size, whole = complete(*held, *groups, numbers, self.sums.spec, self._emitted, self._found, size)
         return size
 
-    def _make_room(self, size: int) -> None:
-        """See to it that twice as many rows can be written as there are."""
-        room = len(self._found)
-        if self._found.shape[1] == self.sums.width and room > 2 * size + 2:
+    def _make_room(self, size: int, *, more: int = 0) -> None:
+        """See to it that twice as many rows can be written as there are, and at least so many more."""
+        room, needed = len(self._found), size + max(size, more) + 2
+        if self._found.shape[1] == self.sums.width and room > needed:
             return
-        room = max(room, 4 * size + 64)
+        room = max(room, 2 * needed + 64)
         emitted, found = np.empty((4, room), np.int64), np.empty((room, self.sums.width), np.int64)
         if size:
             emitted[:, :size], found[:size] = self._emitted[:, :size], self._found[:size]
@@ -292,7 +331,7 @@ class Panes(Moving):
         due = self.lively.due(self.frontier, self.seen)
         numbers = self._numbers(Step(self.frontier, self.frontier, due, due))
         starts, moves = (_matrix(state, name) for name in ("starts", "moves"))
-        self._admit(starts, moves)
+        self._admit(_groups_of(starts, moves))
         self._put(starts, moves, numbers)
         self.long.replace(_matrix(state, "long").copy())
 
@@ -306,6 +345,11 @@ class Panes(Moving):
     def live_rows(self) -> int:
         self._sweep()
         return len(self.starts) + len(self.moves) + len(self.long)
+
+
+def _groups_of(*changes: Cells) -> int:
+    """One more than the greatest group of rows in order."""
+    return max((int(rows[-1, GROUP]) + 1 for rows in changes if len(rows)), default=0)
 
 
 def _number(state: State, name: str) -> int:
