@@ -108,7 +108,7 @@ class Validator:
         self.violations: list[Violation] = []  # the first ``keep`` of them
         self.rows_seen = 0
         self.cti = BEGINNING  # the last CTI
-        self.forgetful = False  # True: no id comes twice and nothing is retracted, so no event need be remembered
+        self.forgetful = False  # True: no id comes twice, if there are any, and nothing is retracted or remembered
         self._keep = keep
         self._live: PhysicalStream | None = None  # live events as inserts with their current end, and some that ended
         self._index: IdIndex | None = None  # of their ids, as long as chunks are small beside them
@@ -182,7 +182,8 @@ class Validator:
         """What each row is guilty of. The first guilty row is exact at once, the others after a walk."""
         stateless = _timing(rows)
         verdicts = np.minimum(stateless, self._shape(rows))
-        alive = np.flatnonzero((stateless == _OK) & (rows.kind != CTI))
+        followed = rows.id >= 0 if self.forgetful else True  # without ids nothing speaks of an event again
+        alive = np.flatnonzero((stateless == _OK) & (rows.kind != CTI) & followed)
         order = alive[np.argsort(rows.id[alive], kind="stable")]
         verdicts[order] = np.minimum(verdicts[order], _matching(rows, order))
         verdicts = np.minimum(verdicts, self._by_le(rows, verdicts))

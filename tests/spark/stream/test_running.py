@@ -9,7 +9,7 @@ import pytest
 
 import streamproof as sp
 from streamproof.engines.spark.sinks import FileSink, read_output
-from streamproof.engines.spark.stream.running import FILE_MANAGER, forget_checksums, state_store
+from streamproof.engines.spark.stream.running import EVEN_ROWS, FILE_MANAGER, forget_checksums, state_store
 from tests.spark.stream.tables import events_table, table_stream, write_files
 from tests.spark.stream.test_tables import NOW, SALES, job, local, sales
 
@@ -58,3 +58,12 @@ def test_whoever_chose_a_way_of_writing_keeps_it(spark: SparkSession, tmp_path: 
         spark.conf.unset(NAME)
     with state_store(spark):
         assert spark.conf.get(NAME, None) is None
+
+
+def test_rows_of_one_size_are_not_measured(spark: SparkSession) -> None:
+    name = next(iter(EVEN_ROWS))
+    before = spark.conf.get(name)
+    with state_store(spark, even=True):
+        assert spark.conf.get(name) == EVEN_ROWS[name]
+    with state_store(spark):
+        assert spark.conf.get(name) == before

@@ -169,6 +169,48 @@ def test_a_change_feed_is_inserts_and_deletes(spark: SparkSession, folder: Path)
     assert [(r.le, r.payload["v"]) for r in read_output(folder / "out").to_rows()] == [(1, 11), (2, 20), (3, 30)]
 
 
+MARKED = pa.table({
+    "kind": pa.array([0, 0, 2, 0, 2], pa.int8()), "at": [1, 4, 5, 7, sp.FOREVER], "until": [9, 6, None, 8, None],
+    "v": [10, 20, None, 30, None],
+})  # fmt: skip
+MARKS = sp.ColumnMapping(start="at", end="until", kind="kind")
+
+
+def test_a_table_with_kinds_alone_has_inserts_and_ctis(spark: SparkSession, folder: Path) -> None:
+    frame = table_stream(spark, write_files(folder / "in", [MARKED.slice(0, 3), MARKED.slice(3)]))
+    stream = sp.source("S").tumbling(5).aggregate(n=sp.count(), s=sp.sum("v"))
+    query = job(spark, stream).stream({"S": frame}, time=MARKS, checkpoint=folder / "cp")
+    assert [(door.form, door.is_even) for door in query.doors] == [("marked", True)]
+    running = query.start(FileSink(folder / "out", content="cht"), trigger=NOW)
+    running.wait()
+    found = [(r.le, r.payload["n"], r.payload["s"]) for r in read_output(folder / "out").to_rows()]
+    assert found == [(0, 2, 30), (5, 3, 60)]
+    assert running.metrics.as_dict()["cti"] == "inf"
+
+
+def test_a_retraction_needs_a_new_end(spark: SparkSession, folder: Path) -> None:
+    kinds = pa.array([0, 0, 1, 0, 2], pa.int8())
+    frame = table_stream(spark, write_files(folder / "in", [MARKED.set_column(0, "kind", kinds)]))
+    query = job(spark, sp.source("S")).stream({"S": frame}, time=MARKS, checkpoint=folder / "cp")
+    with pytest.raises(InputError, match="its new end is missing") as raised:
+        query.start(FileSink(folder / "out"), trigger=NOW).wait()
+    assert "source S" in str(raised.value.at)
+    lenient = job(spark, sp.source("S")).stream(
+        {"S": frame}, time=MARKS, checkpoint=folder / "lenient", on_error="dead_letter"
+    )
+    lenient.start(FileSink(folder / "rest"), trigger=NOW).wait()
+    assert [r.payload["v"] for r in read_output(folder / "rest").to_rows()] == [10, 20, 30]
+    assert [letter["why"] for letter in dead_letters(folder / "rest")] == ["its new end is missing"]
+
+
+def test_retractions_without_ids_cannot_be_let_go(spark: SparkSession, folder: Path) -> None:
+    table = MARKED.append_column("new", pa.nulls(5, pa.int64()))
+    frame = table_stream(spark, write_files(folder / "in", [table]))
+    mapping = sp.ColumnMapping(start="at", end="until", kind="kind", new_end="new")
+    with pytest.raises(InputError, match="a source of retractions has no ids"):
+        job(spark, sp.source("S")).stream({"S": frame}, time=mapping, checkpoint=folder / "cp", on_error="drop")
+
+
 LATE = [sp.Insert("a", 1, 20, {"v": 1}), sp.Cti(10)], [
     sp.Insert("late", 5, 12, {"v": 2}), sp.Retract("late", 5, 12, 11, {"v": 2}), sp.Retract("a", 1, 20, 15, {"v": 1}),
     sp.Cti(sp.FOREVER),

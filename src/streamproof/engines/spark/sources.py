@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from streamproof.engines.spark.rows import quoted
-from streamproof.engines.spark.stream.doors import Form
+from streamproof.engines.spark.stream.doors import WITH_KINDS, Form
 from streamproof.errors import InputError
 from streamproof.events.files.mapping import ColumnMapping, HistoryLayout, layout_of, require
 from streamproof.events.schema import (
@@ -108,8 +108,13 @@ class SparkSource:
     @property
     def form(self) -> Form:
         if "kind" in self._roles:
-            return "physical"
+            return "physical" if {"id", "new_end"} & set(self._roles) else "marked"
         return "signed" if self._feed is not None or self._weight is not None else "inserts"
+
+    @property
+    def can_be_followed(self) -> bool:
+        """Whether it is known of every change which event it changes."""
+        return "id" in self._roles if self.form == "physical" else self.form != "signed"
 
     def _type(self, kind: DataType, column: str) -> Type:
         if kind.simpleString() == "timestamp_ntz" and self._mapping.assume_zone:
@@ -159,11 +164,13 @@ class SparkSource:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         start = self._ticks("start")
-        if self.form != "physical":
+        if self.form not in WITH_KINDS:
             columns = {"le": start, "re": self._end(start)}
             return columns if self.form == "inserts" else {**columns, "w": self._signs()}
         kind = self._kinds()
         le = start if "cti" not in self._roles else F.when(kind == 2, self._ticks("cti")).otherwise(start)
+        if self.form == "marked":
+            return {"kind": kind, "le": le, "re": self._end(start)}
         id_ = F.col(quoted(self._roles["id"])).cast("string") if "id" in self._roles else F.lit(None).cast("string")
         new = self._ticks("new_end") if "new_end" in self._roles else F.lit(None).cast("bigint")
         return {"kind": kind, "id": id_, "le": le, "re": self._end(start), "re_new": new}

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamproof.engines.local.snapshot import read_table, table_bytes
-from streamproof.engines.spark.stream.doors import Door
+from streamproof.engines.spark.stream.doors import WITH_KINDS, Door
 from streamproof.engines.spark.stream.lateness import LateRows
 from streamproof.engines.spark.stream.wire import ALL, Part, from_blobs
 from streamproof.events.advance import Advance
@@ -42,8 +42,10 @@ class Arrivals:
     def __init__(self, door: Door, advance: nodes.AdvanceTime | None, bucket: int) -> None:
         self.door, self._bucket = door, bucket
         self._advance = None if advance is None else _made(advance, keep=door.policy == "dead_letter")
-        lenient = door.policy != "fail" and door.form == "physical"
+        lenient = door.policy != "fail" and door.form in WITH_KINDS
         self._validator = Validator(policy=door.policy) if lenient and advance is None else None
+        if self._validator is not None:
+            self._validator.forgetful = door.form == "marked"
 
     def take(self, parts: list[Part]) -> tuple[PhysicalStream, LateRows]:
         """The events that get through, with CTIs among them, and what did not."""
@@ -68,7 +70,7 @@ class Arrivals:
     def _advanced(self, advance: Advance, parts: list[Part]) -> tuple[PhysicalStream, int, list[PhysicalStream]]:
         before = advance.dropped
         through = [self._share(advance, part) for part in parts]
-        if self.door.form == "inserts":  # nobody will ever speak of these again
+        if self.door.form in ("inserts", "marked"):  # nobody will ever speak of these again
             advance.restore({**advance.snapshot(), "delivered": {}})
         together = PhysicalStream.concat(through, schema=self.door.schema)
         return together, advance.dropped - before, advance.take_dropped()

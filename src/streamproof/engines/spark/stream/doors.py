@@ -21,19 +21,22 @@ from streamproof.engines.spark.stream.wire import ALL, PACKED, to_blob
 from streamproof.errors import InputError
 from streamproof.events.notation import write_value
 from streamproof.events.order import Flags, Ints, ints
-from streamproof.events.schema import Schema
+from streamproof.events.schema import STRING, Schema
 from streamproof.events.stream import CTI, INSERT, RETRACT, PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.events.validate import Policy
 from streamproof.plan.nodes import AdvanceTime
 
-Form: TypeAlias = Literal["inserts", "signed", "physical"]
+Form: TypeAlias = Literal["inserts", "signed", "marked", "physical"]
 CONTROL: Final[dict[Form, tuple[str, ...]]] = {
     "inserts": ("le", "re"),
     "signed": ("le", "re", "w"),
+    "marked": ("kind", "le", "re"),
     "physical": ("kind", "id", "le", "re", "re_new"),
 }
 """The columns before the payload, as they come from Spark; a bucket column stands before them."""
+WITH_KINDS: Final = ("marked", "physical")
+"""What has inserts and CTIs, and with ids and new ends also retractions."""
 MOST_ROWS: Final = 1 << 18
 
 
@@ -59,6 +62,11 @@ class Door:
     def arrow(self) -> pa.Schema:
         """The columns of the blobs."""
         return PhysicalStream.arrow_schema(self.schema) if self.keeps_events else self.schema.arrow_rows
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all rows of the source are of one size: no strings among them."""
+        return self.form != "physical" and all(kind != STRING for _, kind in self.schema)
 
 
 def packing(*doors: Door) -> Any:
@@ -168,8 +176,9 @@ class _Incoming:
             (_absent(self.column["re"]) & event, "its end is missing", "bad_input"),
             (_outside(self.le) | (_outside(self.re) & event), "its time lies outside ±2^62 ticks", "overflow"),
         ]
-        if "re_new" in self.column:
-            faults.append((_absent(self.column["re_new"]) & retract, "its new end is missing", "bad_input"))
+        if "kind" in self.column:
+            endless = _absent(self.column["re_new"]) if "re_new" in self.column else retract
+            faults.append((endless & retract, "its new end is missing", "bad_input"))
         inserts = (self.kind == INSERT) & event
         faults.append((inserts & (self.re <= self.le), "its lifetime is empty", "empty_lifetime"))
         for bad, why, name in faults:
@@ -202,7 +211,7 @@ class _Incoming:
         """The rows for the buckets, and the bucket of each."""
         if self.door.keeps_events:
             rows, source = self._events()
-        elif self.door.form == "physical":
+        elif self.door.form in WITH_KINDS:
             rows, source = self._signed()
         else:
             rows, source = self._plain()
@@ -232,7 +241,7 @@ class _Incoming:
 
     def _signed(self) -> tuple[pa.Table, Ints]:
         """An insert is one row, a retraction the row that was and, unless it is gone, the one that is."""
-        new = ints(self.column["re_new"])
+        new = ints(self.column["re_new"]) if "re_new" in self.column else self.re
         retract = (self.kind == RETRACT) & self.good
         minus = np.flatnonzero(retract)
         after = np.where(retract, new, self.re)

@@ -20,7 +20,7 @@ from streamproof.engines.spark.sources import Layout, SparkSource, layouts_of, s
 from streamproof.engines.spark.stream import checkpoint as checkpoints
 from streamproof.engines.spark.stream.arrivals import advanced_sources
 from streamproof.engines.spark.stream.chain import Chain, Stages, chaining_pays
-from streamproof.engines.spark.stream.doors import Door, packing
+from streamproof.engines.spark.stream.doors import WITH_KINDS, Door, packing
 from streamproof.engines.spark.stream.keys import split_by, together_because
 from streamproof.engines.spark.stream.running import STATE_STORE, Running, Watcher, start
 from streamproof.engines.spark.stream.ship import Shipment
@@ -130,10 +130,11 @@ class StreamQuery:
     def _door(self, source: SparkSource) -> Door:
         schema = self._schema(source)
         advanced = source.name in advanced_sources(self.typed)
-        lenient = self.options.on_error != "fail" and source.form == "physical"
-        if source.form == "signed" and (advanced or self.options.on_error != "fail"):
+        lenient = self.options.on_error != "fail" and source.form in WITH_KINDS
+        if not source.can_be_followed and (advanced or self.options.on_error != "fail"):
+            kind = "signed rows" if source.form == "signed" else "retractions"
             raise InputError(
-                "a source of signed rows has no ids, so events that come late cannot be followed",
+                f"a source of {kind} has no ids, so events that come late cannot be followed",
                 at=f"source {source.name}",
                 fix='give it as inserts and retractions with ids, or with on_error="fail" and CTIs',
             )
@@ -204,6 +205,7 @@ class StreamQuery:
             trigger=dict(trigger or {"processingTime": "0 seconds"}),
             name=name,
             partitions=self.buckets,
+            even=all(door.is_even for door in self.doors),
             watcher=watcher,
             metrics=metrics,
         )
