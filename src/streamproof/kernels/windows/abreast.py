@@ -14,7 +14,17 @@ from streamproof.kernels.windows.accumulators import add_rows
 from streamproof.kernels.windows.agenda import AFTER, BEFORE, NONE, WINDOW, Agenda, enlist
 from streamproof.kernels.windows.ledger import FIRST, SIZE, Ledger
 from streamproof.kernels.windows.places import Bounds, Sheet, bounds_of, is_dense
-from streamproof.kernels.windows.sliding import DUE, DUE_BEFORE, OFFSET, PER_HOP, PER_WINDOW, PUT, TICKS, first_with
+from streamproof.kernels.windows.sliding import (
+    DUE,
+    DUE_BEFORE,
+    OFFSET,
+    PER_HOP,
+    PER_WINDOW,
+    PUT,
+    TICKS,
+    first_from,
+    first_with,
+)
 from streamproof.kernels.windows.sums import PLACE, SUMS, Entries, Scratch
 
 
@@ -71,8 +81,7 @@ def _with_held(rows, stretches, place, low_group, high_group, low_place, high_pl
         end = first + stretches[group, SIZE]
         if first == end or rows[end - 1, PLACE] < place:
             continue
-        while rows[first, PLACE] < place:
-            first += 1
+        first = first_from(rows, first, end, place)
         low_group, high_group = min(low_group, group), max(high_group, group)
         low_place, high_place = min(low_place, rows[first, PLACE]), max(high_place, rows[end - 1, PLACE])
     return low_group, high_group, low_place, high_place
@@ -82,10 +91,9 @@ def _with_held(rows, stretches, place, low_group, high_group, low_place, high_pl
 def _bring(rows, stretches, place, low_group, groups, low_place, fields):  # type: ignore[no-untyped-def]
     """Add what is held from a place on to fields."""
     for group in range(low_group, min(low_group + groups, len(stretches))):
-        first = stretches[group, FIRST]
-        for at in range(first, first + stretches[group, SIZE]):
-            if rows[at, PLACE] >= place:
-                add_rows(fields, (rows[at, PLACE] - low_place) * groups + group - low_group, 0, rows, at, SUMS, 1)
+        end = stretches[group, FIRST] + stretches[group, SIZE]
+        for at in range(first_from(rows, stretches[group, FIRST], end, place), end):
+            add_rows(fields, (rows[at, PLACE] - low_place) * groups + group - low_group, 0, rows, at, SUMS, 1)
 
 
 @loop
@@ -137,9 +145,7 @@ def _enlist_anew(rows, stretches, numbers, heads, links):  # type: ignore[no-unt
         links[group, WINDOW], links[group, BEFORE], links[group, AFTER] = FOREVER, NONE, NONE
     due = numbers[DUE] + 1
     for group in range(len(stretches)):
-        at = stretches[group, FIRST]
-        end = at + stretches[group, SIZE]
-        while at < end and rows[at, PLACE] < due * numbers[PER_HOP]:
-            at += 1
+        end = stretches[group, FIRST] + stretches[group, SIZE]
+        at = first_from(rows, stretches[group, FIRST], end, due * numbers[PER_HOP])
         if at < end:
             enlist(heads, links, group, max(due, first_with(rows[at, PLACE], numbers)))

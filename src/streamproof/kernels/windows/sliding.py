@@ -34,7 +34,7 @@ def first_with(place, numbers):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always")
-def _first_from(rows, first, end, place):  # type: ignore[no-untyped-def]
+def first_from(rows, first, end, place):  # type: ignore[no-untyped-def]
     """The first of some rows at a place or after it: mostly one of the last."""
     low, high = first, end
     while high > low and high > end - 4 and rows[high - 1, PLACE] >= place:
@@ -53,7 +53,7 @@ def _first_from(rows, first, end, place):  # type: ignore[no-untyped-def]
 @njit(cache=True, inline="always")
 def _begin(at, row, starts, first, end, first_move, moves_end, place):  # type: ignore[no-untyped-def]
     """A slide that begins at a place: nothing before it needs to enter."""
-    at[row, ENTER] = at[row, LEAVE] = _first_from(starts, first, end, place)
+    at[row, ENTER] = at[row, LEAVE] = first_from(starts, first, end, place)
     at[row, MOVE], at[row, STARTS_END], at[row, MOVES_END] = first_move, end, moves_end
 
 
@@ -221,7 +221,7 @@ def complete(starts, of_starts, moves, of_moves, heads, links, slides, sums, num
 @njit(cache=True, inline="always")
 def _complete_alone(starts, first, end, group, window, numbers, emitted, found, size):  # type: ignore[no-untyped-def]
     """As `_complete_group`, where a window is one pane and nothing lives on from before."""
-    at = _first_from(starts, first, end, window)
+    at = first_from(starts, first, end, window)
     window = np.int64(FOREVER)
     while at < end:
         if starts[at, SUMS] != 0:
@@ -284,12 +284,12 @@ def _resumed(starts, of_starts, moves, of_moves, slides, sums, row, window, numb
         leave = of_starts[0] + slides[row, LEFT]
         is_right = leave <= of_starts[1] and (leave == of_starts[0] or starts[leave - 1, PLACE] < first)
         if not is_right or (leave < of_starts[1] and starts[leave, PLACE] < first):
-            leave = _first_from(starts, of_starts[0], of_starts[1], first)
-        enter = _first_from(starts, leave, of_starts[1], first + numbers[PER_WINDOW])
-        move = _first_from(moves, of_moves[0], of_moves[1], first)
+            leave = first_from(starts, of_starts[0], of_starts[1], first)
+        enter = first_from(starts, leave, of_starts[1], first + numbers[PER_WINDOW])
+        move = first_from(moves, of_moves[0], of_moves[1], first)
     else:
         for n in range(sums.shape[1]):
             sums[row, n] = 0
-        leave = enter = _first_from(starts, of_starts[0], of_starts[1], window * numbers[PER_HOP])
+        leave = enter = first_from(starts, of_starts[0], of_starts[1], window * numbers[PER_HOP])
         move = of_moves[0]
     return leave, enter, move
