@@ -273,7 +273,7 @@ class World:
         for item in self.query.items:
             agg = item.aggregate
             kind = None if agg.arg is None else type_of(agg.arg, scope)
-            values = [None if agg.arg is None else meaning(agg.arg, scope)(_reader(row)) for row in rows]
+            values = [None if agg.reads is None else meaning(agg.reads, scope)(_reader(row)) for row in rows]
             made = AGGREGATES[agg.fn].result(kind or INT64, agg.params)
             result[item.name] = aggregate(agg.fn, agg.params, values, made)
         return result

@@ -213,7 +213,7 @@ def _session(context: Context, node: nodes.Session, rows: list[Row]) -> list[Row
 
 
 def _aggregation(context: Context, node: nodes.Aggregation, rows: list[Row]) -> list[Row]:
-    args = {name: context.one(agg.arg) for name, agg in node.aggs if agg.arg is not None}
+    args = {name: context.one(agg.reads) for name, agg in node.aggs if agg.reads is not None}
     return windowed.aggregated(context.plan, node, rows, args, context.bounds)
 
 
@@ -235,7 +235,7 @@ def _udo(context: Context, node: nodes.Udo, rows: list[Row]) -> list[Row]:
 
 def _during(context: Context, node: During, left: list[Row], right: list[Row]) -> list[Row]:
     scope = Scope.one(context.plan.inputs[1].schema, registry=context.registry)
-    args = {name: _over(meaning(agg.arg, scope)) for name, agg in node.aggs if agg.arg is not None}
+    args = {name: _over(meaning(agg.reads, scope)) for name, agg in node.aggs if agg.reads is not None}
     return driven.driven(context.plan, node, (left, right), args, context.bounds)
 
 

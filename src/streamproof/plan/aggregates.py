@@ -32,6 +32,11 @@ class Aggregate:
             raise PlanError(f"{self.fn} needs an expression to aggregate", fix=f'write ["{self.fn}", "column"]')
         AGGREGATES[self.fn].check_params(self.params)
 
+    @property
+    def reads(self) -> Expr | None:
+        """What is evaluated of every event: its argument, but nothing for a count, which only counts events."""
+        return None if self.fn == "count" else self.arg
+
 
 @dataclass(frozen=True, slots=True)
 class AggregateFunction:

@@ -47,7 +47,7 @@ def aggregation(compiler: Compiler, typed: Typed, node: nodes.Aggregation, sourc
 
 def over_members(compiler: Compiler, found: Relation, aggs: Sequence[Aggregate], kinds: Sequence[Type]) -> str:
     """A query for the aggregates of each g, wle, wre: these, and the results as c0, c1, …"""
-    table, args = values(compiler, found.table, found.env(), [agg.arg or TRUE for agg in aggs])
+    table, args = values(compiler, found.table, found.env(), [agg.reads or TRUE for agg in aggs])
     columns = [
         _Column(n, agg, _ready(compiler, agg, arg), kind)
         for n, (agg, arg, kind) in enumerate(zip(aggs, args, kinds, strict=True))

@@ -198,12 +198,7 @@ class Accumulators:
 
 
 def _column(agg: Aggregate, kept: Kept) -> int:
-    if agg.fn != "count":
-        assert agg.arg is not None
-        return kept.column(agg.arg)
-    if agg.arg is not None:
-        kept.check(agg.arg)
-    return 0
+    return 0 if agg.reads is None else kept.column(agg.reads)
 
 
 def _scale(kind: int) -> Scale:

@@ -65,8 +65,6 @@ def _argument(agg: Aggregate, kept: Kept) -> int:
 
 def _compiled(agg: Aggregate, kept: Kept) -> Evaluate:
     if agg.fn == "count":
-        if agg.arg is not None:
-            kept.check(agg.arg)
         return _count
     assert agg.arg is not None
     column, kind = _argument(agg, kept), kept.type_of(agg.arg)

@@ -51,8 +51,6 @@ class Extremes(Moving):
         for _, agg in node.aggs:
             if agg.fn == "count":
                 self._columns.append(None)
-                if agg.arg is not None:
-                    self.kept.check(agg.arg)
                 continue
             assert agg.arg is not None
             self._columns.append(len(self._extremes))

@@ -32,7 +32,6 @@ class Kept:
         self._scope = Scope.one(schema, registry=context.registry)
         self._known: dict[Expr, int] = {}
         self._reads: list[Read] = []
-        self._unread: list[Read] = []  # evaluated for their errors alone
         self._calling: list[Evaluation] = []  # those that call functions of users
         self.types: list[Type] = []
         self.payload = len(schema.names) if payload else 0  # how many columns are the payload
@@ -48,10 +47,6 @@ class Kept:
             self._reads.append(self._read(wanted))
             self.types.append(type_of(wanted, self._scope))
         return self._known[wanted]
-
-    def check(self, expr: Expr) -> None:
-        """Evaluate an expression on every event, only for the errors it may raise."""
-        self._unread.append(self._read(expr))
 
     def type_of(self, expr: Expr) -> Type:
         return type_of(expr, self._scope)
@@ -85,16 +80,12 @@ class Kept:
 
     def encode(self, delta: Delta) -> Cells:
         """The cells to keep of every row."""
-        for read in self._unread:
-            read(delta)
         if not self._reads:
             return np.zeros((len(delta), 1), np.int64)
         return self.layout.encode([read(delta) for read in self._reads], self._context.strings)
 
     def arrays(self, delta: Delta) -> list[pa.Array]:
         """The columns themselves, for those who need no cells."""
-        for read in self._unread:
-            read(delta)
         return [read(delta) for read in self._reads]
 
     def ranks(self, members: Members) -> Ints:

@@ -73,7 +73,7 @@ class Part:
 
 def aggregation(context: Context, typed: Typed, node: nodes.Aggregation, source: Relation) -> Relation:
     if isinstance(node.window, Snapshot):
-        exprs = [agg.arg or TRUE for _, agg in node.aggs]
+        exprs = [agg.reads or TRUE for _, agg in node.aggs]
         frame, args = values(source.frame, source.env(), exprs, context.settings.registry)
         if all(_adds_up(agg, value) for (_, agg), value in zip(node.aggs, args, strict=True)):
             return _sweep(context, typed, node, Relation(frame, source.schema, source.groups), args)
@@ -156,7 +156,7 @@ def _read(
     context: Context, node: nodes.Aggregation, source: Relation, frame: DataFrame, fns: Container[str] = AGGREGATES
 ) -> tuple[DataFrame, list[_Read]]:
     """Rows with what these aggregates read: a column of the source as it is, else x0, x1, …; count reads nothing."""
-    asked = {n: agg.arg for n, (_, agg) in enumerate(node.aggs) if agg.arg is not None and agg.fn in fns}
+    asked = {n: agg.reads for n, (_, agg) in enumerate(node.aggs) if agg.reads is not None and agg.fn in fns}
     reads = {n: _Read(*source.column(arg)) for n, arg in asked.items() if isinstance(arg, Col)}
     exprs = {n: arg for n, arg in asked.items() if n not in reads}
     frame, args = values(frame, source.env(), list(exprs.values()), context.settings.registry)
