@@ -52,8 +52,9 @@ def schema_of(frame: DataFrame) -> Schema:
     return Schema(tuple((field.name, type_of_arrow(to_arrow_type(field.dataType))) for field in fields))
 
 
-def inner_frame(frame: DataFrame, schema: Schema) -> DataFrame:
-    """A user's DataFrame with le, re, perhaps w, and the payload, as the rules see it: le, re, c0, c1, …
+def inner_frame(frame: DataFrame, schema: Schema) -> tuple[DataFrame, dict[str, str]]:
+    """A user's DataFrame with le, re, perhaps w, and the payload; and what le, re, c0, c1, … of the rules are in it,
+    as SQL.
 
     Rows with a weight above 1 become that many rows; rows that cancel vanish.
     """
@@ -75,12 +76,13 @@ def inner_frame(frame: DataFrame, schema: Schema) -> DataFrame:
         read = quoted(name) if apart else f"n{names.index(name)}"
         return read if found[name].dataType == spark_type(kind) else f"cast({read} AS {sql_type(kind)})"
 
-    columns = [f"{column(name, kind)} AS {new}" for (name, kind), new in zip(wanted, inner, strict=True)]
+    read = {new: column(name, kind) for (name, kind), new in zip(wanted, inner, strict=True)}
     if "w" not in names:
-        return placed.selectExpr(*columns)
-    weighed = placed.selectExpr(*columns, f"{column('w', INT64)} AS w")
+        return placed, read
+    weighed = placed.selectExpr(*(f"{text} AS {new}" for new, text in read.items()), f"{column('w', INT64)} AS w")
     counted = weighed.groupBy(*inner).agg(f.sum("w").alias("w")).filter(f.col("w") > 0)
-    return counted.select(*inner, f.explode(f.sequence(f.lit(1).cast("long"), f.col("w"))).alias("copy")).drop("copy")
+    copies = f.explode(f.sequence(f.lit(1).cast("long"), f.col("w"))).alias("copy")
+    return counted.select(*inner, copies).drop("copy"), {name: name for name in inner}
 
 
 def quoted(name: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pyspark.sql import functions as f
@@ -37,10 +38,14 @@ def failure(what: Column, *, name: ErrorName, fix: str, kind: Type) -> Column:
     return f.raise_error(text).cast(sql_type(kind))
 
 
-def failure_of(source: Relation, message: str, *values: str) -> str:
-    """The same for an event, as SQL of type bigint; the message is SQL too, and the values are what it is told of."""
-    end = "le + 1L" if source.points else "re"  # then nobody needs to read the end
-    shown = [*values, _tick("le"), _tick(end), *(f"cast({column} AS string)" for column in source.payload)]
+def failure_of(source: Relation, message: str, *values: str, read: Mapping[str, str] | None = None) -> str:
+    """The same for an event, as SQL of type bigint; the message is SQL too, and the values are what it is told of.
+
+    ``read`` says what the columns of an event are, where they have no names yet.
+    """
+    start, end, *payload = ("le", "re", *source.payload) if read is None else read.values()
+    end = f"{start} + 1L" if source.points else end  # then nobody needs to read the end
+    shown = [*values, _tick(start), _tick(end), *(f"cast({column} AS string)" for column in payload)]
     return f"cast(raise_error(format_string({message}, {', '.join(shown)})) AS bigint)"
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from streamproof.engines.spark.batch.expressions import convert, may_fail
 from streamproof.engines.spark.batch.failing import leaves_time
 from streamproof.engines.spark.batch.hoisting import values
-from streamproof.engines.spark.batch.relation import Context, Relation
+from streamproof.engines.spark.batch.relation import Context, Relation, Value
 from streamproof.engines.spark.rows import sql_type
 from streamproof.events.schema import BOOL, INT64
 from streamproof.events.time import FOREVER
@@ -46,9 +46,14 @@ def unmoved(condition: Column) -> Column:
 def select(context: Context, typed: Typed, node: nodes.Select, source: Relation) -> Relation:
     exprs = [expr for _, expr in node.exprs]
     frame, found = values(source.frame, source.env(), exprs, context.settings.registry)
-    columns = [value.column.cast(sql_type(value.type)).alias(f"c{n}") for n, value in enumerate(found)]
+    columns = [_typed(value).alias(f"c{n}") for n, value in enumerate(found)]
     selected = frame.select("le", "re", *source.groups, *columns)
     return Relation(selected, typed.schema, source.groups, source.points)
+
+
+def _typed(value: Value) -> Column:
+    """A value in the type that the schema says; a column of the input has it."""
+    return value.column if value.atom and not value.constant else value.column.cast(sql_type(value.type))
 
 
 def shift(context: Context, typed: Typed, node: nodes.Shift, source: Relation) -> Relation:

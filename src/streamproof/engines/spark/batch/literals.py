@@ -31,7 +31,8 @@ def constant(value: object, kind: Type) -> Value:
     if isinstance(value, date):
         days = (value - _EPOCH_DAY).days
         return Value(f.date_from_unix_date(f.lit(days)), kind, atom=True, literal=value, constant=True)
-    return Value(f.lit(value).cast(sql_type(kind)), kind, atom=True, literal=value, constant=True)
+    column = f.lit(value) if isinstance(value, float) else f.lit(value).cast(sql_type(kind))
+    return Value(column, kind, atom=True, literal=value, constant=True)
 
 
 def null_of(kind: Type) -> Value:

@@ -82,22 +82,25 @@ def _opened(spark: SparkSession, name: str, given: Any, declared: Schema | None)
         return loaded.schema, frame_of(spark, loaded.schema, loaded.history().expand())
     try:
         schema = declared or schema_of(given)
-        return schema, lawful(Relation(inner_frame(given, schema), schema)).frame
+        return schema, lawful(*inner_frame(given, schema), schema)
     except StreamproofError as error:
         raise error.located(f"input {name}") from None
 
 
-def lawful(source: Relation) -> Relation:
-    """The same events; one without a lifetime, or with one outside of all time, is an error where it is read."""
-    good = f"le >= {BEGINNING}L AND re <= {FOREVER}L AND re > le"
-    return source.timed(source.frame, "le", f"CASE WHEN {good} THEN re ELSE {_unlawful(source)} END")
+def lawful(frame: DataFrame, read: Mapping[str, str], schema: Schema) -> DataFrame:
+    """Events as the rules see them; one without a lifetime, or with one outside of all time, is an error where it is
+    read. ``read`` says what le, re, c0, c1, … are in a DataFrame, as SQL."""
+    le, re, *payload = read.values()
+    good = f"{le} >= {BEGINNING}L AND {re} <= {FOREVER}L AND {re} > {le}"
+    error = failure_of(Relation(frame, schema), _unlawful(Relation(frame, schema), le, re), read=read)
+    columns = [le, f"CASE WHEN {good} THEN {re} ELSE {error} END", *payload]
+    return frame.selectExpr(*(f"{text} AS {name}" for name, text in zip(read, columns, strict=True)))
 
 
-def _unlawful(source: Relation) -> str:
+def _unlawful(source: Relation, le: str, re: str) -> str:
     """What is wrong with an event's lifetime: one error, whatever it is, because Spark compiles each."""
     missing, empty, outside = (message_of(source, *fault) for fault in _FAULTS)
-    message = f"CASE WHEN le IS NULL OR re IS NULL THEN {missing} WHEN re <= le THEN {empty} ELSE {outside} END"
-    return failure_of(source, message)
+    return f"CASE WHEN {le} IS NULL OR {re} IS NULL THEN {missing} WHEN {re} <= {le} THEN {empty} ELSE {outside} END"
 
 
 def sources_of(plan: Typed) -> list[tuple[str, Schema]]:
