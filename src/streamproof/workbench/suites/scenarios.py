@@ -54,6 +54,9 @@ def groups() -> tuple[Intent, ...]:
         a.group_apply(lambda g: I.operator(g, g)).called("groups-of-joins"),
         a.group_apply(lambda g: I.operator(I.operator(g))).called("groups-of-chains"),
         a.group_apply(lambda g: g.group_apply(I.operator)).called("nested-groups"),
+        a.group_apply(lambda g: g.group_apply(lambda h: I.operator(h, among=WINDOWED)))
+        .over(I.events(pattern="dense"))
+        .called("nested-windows"),
         I.operator(a.group_apply(I.operator), b).called("joins-of-groups"),
         I.operator(a.group_apply(I.operator)).called("over-groups"),
     )
