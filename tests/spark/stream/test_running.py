@@ -1,10 +1,13 @@
-"""Checkpoints on the disk of one machine: how their files are written, and what a crash can leave there."""
+"""How a query is set up: the files of its checkpoint and what a crash can leave there, Arrow, and its workers."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 import streamproof as sp
@@ -67,3 +70,11 @@ def test_rows_of_one_size_are_not_measured(spark: SparkSession) -> None:
         assert spark.conf.get(name) == EVEN_ROWS[name]
     with state_store(spark):
         assert spark.conf.get(name) == before
+
+
+def test_workers_of_tiny_plans_have_the_kernels_from_the_start(spark: SparkSession) -> None:
+    def loaded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        known = "streamproof.kernels.join" in sys.modules  # and the function itself needs nothing of ours
+        yield from (pa.record_batch({"known": [known]}) for _ in batches)
+
+    assert spark.range(1).mapInArrow(loaded, "known boolean").toArrow()["known"].to_pylist() == [True]

@@ -57,6 +57,7 @@ TINY: Final[dict[str, str]] = {
     "spark.default.parallelism": "1",
     JAVA_OPTIONS: f"{_FIRST_COMPILER} -XX:+UseSerialGC",
     "spark.driver.memory": "1g",
+    "spark.python.daemon.module": "streamproof.engines.spark.daemon",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -65,7 +66,8 @@ TINY: Final[dict[str, str]] = {
     "spark.rdd.compress": "false",
     "spark.memory.offHeap.enabled": "false",
 }
-"""For tiny plans, where starting work costs more than doing it: interpreted plans, the first compiler of Java alone."""
+"""For tiny plans, where starting work costs more than doing it: interpreted plans, the first compiler of Java alone,
+and Python workers that have the kernels from the start."""
 _ADVICE: Final = "stop the running session first (session.stop()), or leave the setting out"
 _NOISY: Final = (
     "org.apache.spark.executor.Executor",
@@ -74,6 +76,7 @@ _NOISY: Final = (
     "org.apache.spark.sql.execution.python.streaming",
     "org.apache.spark.api.python.PythonRunner",
     "org.apache.spark.util.Utils",
+    "org.apache.spark.storage.ShuffleBlockFetcherIterator",
 )
 """Loggers that repeat, with a Java stack trace, the errors that callers get as exceptions."""
 _QUIET: Final = ("off", "error", "warn")
