@@ -189,7 +189,8 @@ def _pairs(a: Floats, b: Floats, tolerance: Tolerance) -> list[tuple[int, int]]:
             np.isclose(b, row, rtol=tolerance.relative, atol=tolerance.absolute, equal_nan=True), axis=1
         )
         if near.any():
-            distance = np.where(near, np.abs(np.nan_to_num(b - row)).sum(axis=1), np.inf)
+            with np.errstate(invalid="ignore"):  # equal infinities have no distance
+                distance = np.where(near, np.abs(np.nan_to_num(b - row)).sum(axis=1), np.inf)
             j = int(np.argmin(distance))
             free[j] = False
             pairs.append((i, j))
