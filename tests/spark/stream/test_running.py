@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pytest
 
 import streamproof as sp
+from streamproof.engines.spark.session import TINY
 from streamproof.engines.spark.sinks import FileSink, read_output
 from streamproof.engines.spark.stream.running import EVEN_ROWS, FILE_MANAGER, forget_checksums, state_store
 from tests.spark.stream.tables import events_table, table_stream, write_files
@@ -72,9 +72,8 @@ def test_rows_of_one_size_are_not_measured(spark: SparkSession) -> None:
         assert spark.conf.get(name) == before
 
 
-def test_workers_of_tiny_plans_have_the_kernels_from_the_start(spark: SparkSession) -> None:
-    def loaded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        known = "streamproof.kernels.join" in sys.modules  # and the function itself needs nothing of ours
-        yield from (pa.record_batch({"known": [known]}) for _ in batches)
-
-    assert spark.range(1).mapInArrow(loaded, "known boolean").toArrow()["known"].to_pylist() == [True]
+def test_workers_of_tiny_plans_are_forked_from_a_process_with_the_kernels() -> None:
+    assert TINY["spark.python.daemon.module"] == "streamproof.engines.spark.daemon"
+    asked = "from streamproof.engines.spark.daemon import load; load(); import sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, timeout=120)
+    assert {"streamproof.kernels.join", "streamproof.engines.spark.stream.journal"} <= set(done.stdout.split())
