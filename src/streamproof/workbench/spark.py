@@ -148,8 +148,9 @@ class SparkStreamSubject:
         frame = self.spark.readStream.schema(PACKED_DDL).option("maxFilesPerTrigger", 1).parquet(str(place / "in"))
         packed = stage_of(frame, shipment, keep=keep)
         writer = packed.writeStream.outputMode("append").foreachBatch(take).trigger(availableNow=True)
-        with state_store(self.spark):
-            query = writer.option("checkpointLocation", str(place / "checkpoint")).start()
+        checkpoint = str(place / "checkpoint")
+        with state_store(self.spark, checkpoint=checkpoint):
+            query = writer.option("checkpointLocation", checkpoint).start()
         query.awaitTermination()
 
     def whole(self, case: Case, registry: Registry) -> Ran:
