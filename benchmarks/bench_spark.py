@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from engine.data import Shape
 from engine.field import FIELD, Entry
-from engine.match import Round, disagreements
+from engine.match import PATIENCE, Round, disagreements
 from engine.queries import QUERIES
 from engine.report import save
 
@@ -41,6 +41,8 @@ FEW, MANY, WARM = 1_000, 1_000_000, 500_000
 LIVE = (10_000, 1_000_000)  # keys
 DEFAULT = {"naive": 200_000}
 PEERS = ("spark", "flink")
+ENOUGH = 45.0  # CPU seconds of runs after which a contestant has no further one
+FAST = 12_500  # events per CPU second: slower contestants are stopped
 
 
 @contextmanager
@@ -120,7 +122,8 @@ def _judged(ratio: float, *, at_most: float | None = None, at_least: float | Non
 def stream(options: argparse.Namespace, folder: Path) -> dict[str, object]:
     """Contestants in processes of their own, as in bench_engine.py; ours first."""
     entries = [HOSTED, *(FIELD[name] for name in options.peer or PEERS)]
-    rounds = Round(folder, Shape(options.events), options.events // options.batches, entries)
+    batch, patience = options.events // options.batches, max(PATIENCE, options.events / FAST)
+    rounds = Round(folder, Shape(options.events), batch, entries, enough=ENOUGH, patience=patience)
     found: dict[str, object] = {}
     for query, scores in rounds.play([QUERIES[name] for name in options.query or STREAMED]):
         ours = scores["hosted"]

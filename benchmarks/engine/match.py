@@ -41,6 +41,8 @@ class Round:
     shape: data.Shape
     batch: int
     entries: list[Entry]
+    enough: float = ENOUGH
+    patience: float = PATIENCE
     _running: dict[str, tuple[ExitStack, Contestant, list[str], float]] = field(default_factory=dict)
 
     def play(self, queries: list[Query]) -> Iterator[tuple[Query, dict[str, Score]]]:
@@ -72,11 +74,11 @@ class Round:
             return Score(note="cannot express it")
         keep = self.folder / f"{entry.name}-{query.id}.parquet"
         task = Task(query.id, str(self.folder / "small"), SMALL_BATCH, keep=str(keep))
-        first = contestant.run(task, PATIENCE)
+        first = contestant.run(task, self.patience)
         small = bag(keep, query.columns)
         task = Task(query.id, str(self.folder / "full"), self.batch)
         try:
-            run = best(lambda: contestant.run(task, PATIENCE), times=TIMES, enough=ENOUGH)
+            run = best(lambda: contestant.run(task, self.patience), times=TIMES, enough=self.enough)
         except Stopped as stopped:
             self._end(entry.name, stopped)
             return Score(ready, first.cpu, small=small, note=str(stopped))

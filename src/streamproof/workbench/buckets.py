@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import random
 import zlib
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 
 from streamproof.engines.spark.stream.arrivals import advanced_sources
-from streamproof.engines.spark.stream.bucket import Bucket, bucket_from
+from streamproof.engines.spark.stream.bucket import Answer
 from streamproof.engines.spark.stream.doors import Door, pack
+from streamproof.engines.spark.stream.journal import Journal, Memory
 from streamproof.engines.spark.stream.keys import split_by
 from streamproof.engines.spark.stream.ship import Stage
 from streamproof.engines.spark.stream.wire import PACKED, Emit, Part, answer_schema, from_blobs
+from streamproof.errors import StreamproofError
 from streamproof.events.bag import consolidate
 from streamproof.events.batch import Batch
 from streamproof.events.encode import cti
@@ -35,9 +39,15 @@ from streamproof.workbench.pieces import arrivals
 from streamproof.workbench.progress import Progress
 from streamproof.workbench.promises import Broken, broken_promise
 from streamproof.workbench.schedule import Law
+from streamproof.workbench.store import Store
 from streamproof.workbench.subjects import WELL, Ran, failure_of, typed_of
 
-MOST_BATCHES = 12
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+
+MOST_BATCHES: Final = 12
+JOURNALS: Final = (0, 1, 3, 32)  # micro-batches between images
+LOST: Final = 0.25  # of the micro-batches of a run with restarts, those that are done twice
 
 Answers: TypeAlias = Sequence[tuple[int, bytes | None]]
 """What a bucket says, micro-batch by micro-batch: its CTI and its rows."""
@@ -90,7 +100,10 @@ class Hosted:
             for n, name in enumerate(self.streams)
         )  # fmt: skip
         emission = case.schedule.emission
-        return Stage(self.typed, doors, self.registry, case.limits, emission, horizon=case.horizon, emit=self.emit)
+        journal = JOURNALS[case.schedule.seed // 2 % len(JOURNALS)]
+        return Stage(
+            self.typed, doors, self.registry, case.limits, emission, case.horizon, self.emit, journal=journal,
+        )  # fmt: skip
 
     def micro_batches(self, count: int) -> Iterator[pa.Table]:
         """The input as packed rows, cut at random into so many micro-batches; the last one brings the end of time."""
@@ -161,7 +174,7 @@ def _hash(values: list[object]) -> int:
 
 
 class BucketSubject:
-    """The buckets of Spark's stateful stage, in process: split keys, saved and restored state, answers as blobs."""
+    """The buckets of Spark's stateful stage, in process: split keys, journals and images, answers as blobs."""
 
     name = "spark-buckets"
     streams = True
@@ -181,22 +194,57 @@ class BucketSubject:
 
 
 def _in_buckets(hosted: Hosted) -> Ran:
-    """The result; with a restart, each bucket starts every micro-batch from its saved state."""
-    stage, schedule = hosted.stage, hosted.case.schedule
-    buckets: dict[int, Bucket] = {}
-    saved: dict[int, bytes] = {}
+    stage, workers = hosted.stage, _Workers(hosted)
     told: dict[int, list[tuple[int, bytes | None]]] = {}
-    progress = [Progress(hosted.typed, schedule.emission) for _ in range(hosted.count)]
+    progress = [Progress(hosted.typed, hosted.case.schedule.emission) for _ in range(hosted.count)]
     for table in hosted.micro_batches(hosted.batches):
-        for number, parts in _parts(table).items():
-            bucket = bucket_from(stage, number, saved.get(number)) if schedule.restart else buckets.get(number)
-            bucket = bucket or Bucket(stage, number)
-            answer = bucket.answer(parts)
+        answers = workers.answers(_parts(table))
+        for number, (parts, answer) in answers.items():
             told.setdefault(number, []).append((answer.cti, answer.rows))
-            saved[number], buckets[number] = bucket.save(), bucket
             progress[number].check({stage.doors[part.source].name: part.cti for part in parts}, answer.cti)
     ran = hosted.ran(told)
     return replace(ran, broken=ran.broken or next(filter(None, (one.broken for one in progress)), WELL))
+
+
+class _Workers:
+    """Who serves the buckets: one worker that remembers them; with a restart, any of three, one of them always new.
+
+    Then workers also remember what the store does not know: of micro-batches that were lost and done again, and one of
+    them of a run of the same query with another checkpoint.
+    """
+
+    def __init__(self, hosted: Hosted) -> None:
+        self._hosted, self._stage = hosted, hosted.stage
+        self._stores: dict[int, Store] = {}
+        self._memories: list[Memory] = [OrderedDict(), OrderedDict()]
+        self._choices = random.Random(~hosted.case.schedule.seed)  # noqa: S311  # test data, not secrets
+        if hosted.case.schedule.restart:
+            self._run_elsewhere()
+
+    def _run_elsewhere(self) -> None:
+        with suppress(StreamproofError):  # if this run has it too, it is told of this run
+            for table in self._hosted.micro_batches(1):
+                self._served(_parts(table), self._memories[1])
+        self._stores = {}
+
+    def answers(self, given: Mapping[int, list[Part]]) -> dict[int, tuple[list[Part], Answer]]:
+        """What the buckets say to a micro-batch."""
+        if not self._hosted.case.schedule.restart:
+            return self._served(given, self._memories[0])
+        if self._choices.random() < LOST:
+            before = {number: store.copy() for number, store in self._stores.items()}
+            self._served(given, self._choices.choice(self._memories))
+            self._stores = before
+        return self._served(given, self._choices.choice([OrderedDict(), *self._memories]))
+
+    def _served(self, given: Mapping[int, list[Part]], memory: Memory) -> dict[int, tuple[list[Part], Answer]]:
+        found = {}
+        for number, parts in given.items():
+            handle = cast("StatefulProcessorHandle", self._stores.setdefault(number, Store()))
+            place = ("", self._hosted.query, number)
+            answer, _ = Journal(handle, memory).answer(place, self._stage, parts, keep=True)
+            found[number] = (parts, answer)
+        return found
 
 
 def _parts(table: pa.Table) -> dict[int, list[Part]]:

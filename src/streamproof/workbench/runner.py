@@ -35,6 +35,7 @@ SLOW: Final = (*WITH_JAVA, "postgres")
 PLANS_PER_TASK: Final = {"spark-stream": 24, "spark-batch": 4}
 USUAL_PLANS: Final = 5
 PATIENCE: Final = 20  # so many differences that do not show again count as one
+ALONE: Final = 3  # so many cases of a bundle are looked at alone, if what differs in one run with others holds alone
 TOGETHER: Final = {"spark-stream": 192}
 """So many cases, of whatever scenarios, are given to an engine at once where a run costs the same however many."""
 
@@ -189,11 +190,12 @@ def run_tasks(tasks: Sequence[Task], suite: Suite, bench: Bench, options: Option
 
 def judged(judge: Judge, groups: Sequence[Sequence[Case]], suite: str, options: Options) -> Tally:
     """What an engine does with cases; the first difference that shows again when its case runs alone is shrunk."""
-    tally, began = Tally(judge.subject.name), perf_counter()
+    tally, began, tries = Tally(judge.subject.name), perf_counter(), 0
     cases = [case for group in groups for case in group]
     for case, verdict in zip(cases, judge.verdicts(cases), strict=True):
         count(tally, case, verdict, judge.subject.laws)
-        if verdict.is_found and not any(one.verdict.word == "fails" for one in tally.found):
+        if verdict.is_found and tries < ALONE and not any(one.verdict.word == "fails" for one in tally.found):
+            tries += 1
             small, again = judge.shrunk(case, verdict, seconds=options.shrink_seconds, beside=cases)
             tally.found[:] = [Repro(small, again, judge.subject.name, judge.oracle.name, suite)]
     for group in groups:

@@ -5,7 +5,7 @@ None of it may change the result: that is what the laws say.
 >>> Schedule().is_plain
 True
 >>> Schedule(seed=1, cuts=3, emission="final").laws
-('batching', 'emission')
+('emission', 'batching')
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ Law: TypeAlias = Literal[
     "batching", "disorder", "interleaving", "restart", "emission", "partitions", "rewrite", "languages", "live"
 ]
 LAW_OF: Final[dict[str, Law]] = {
-    "cuts": "batching",
     "reorder": "disorder",
     "interleave": "interleaving",
     "restart": "restart",
@@ -29,8 +28,9 @@ LAW_OF: Final[dict[str, Law]] = {
     "optimise": "rewrite",
     "door": "languages",
     "live": "live",
+    "cuts": "batching",
 }
-"""The law that a field of the schedule puts to the test."""
+"""The law that a field of the schedule puts to the test. Most others need pieces, so that of the pieces comes last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

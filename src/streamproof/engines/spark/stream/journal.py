@@ -60,13 +60,15 @@ class Kept:
     bucket: Bucket
 
 
-_kept: OrderedDict[Place, Kept] = OrderedDict()
+Memory: TypeAlias = "OrderedDict[Place, Kept]"
+_OF_THIS_WORKER: Final[Memory] = OrderedDict()
 
 
 class Journal:
     """The state of the bucket that Spark is asking for: which one that is, Spark knows."""
 
-    def __init__(self, handle: StatefulProcessorHandle) -> None:
+    def __init__(self, handle: StatefulProcessorHandle, memory: Memory = _OF_THIS_WORKER) -> None:
+        self._memory = memory
         self._head = handle.getValueState("head", HEAD_DDL)
         self._image = handle.getListState("image", "piece binary")
         self._entries = handle.getMapState("entries", "number bigint", ENTRY_DDL)
@@ -79,14 +81,14 @@ class Journal:
         answer = bucket.answer(parts)
         after, written = self._write(head, bucket, parts)
         if keep:
-            _kept[place] = Kept(after.token, after.number, bucket)
-            while len(_kept) > MOST_KEPT:
-                _kept.popitem(last=False)
+            self._memory[place] = Kept(after.token, after.number, bucket)
+            while len(self._memory) > MOST_KEPT:
+                self._memory.popitem(last=False)
         return answer, written
 
     def _bucket(self, place: Place, stage: Stage, head: Head) -> Bucket:
         """The bucket as the store has it; it leaves the worker's memory until its new state is written."""
-        kept = _kept.pop(place, None)
+        kept = self._memory.pop(place, None)
         if kept is not None and self._is_on_the_way(kept, head):
             return self._caught_up(kept.bucket, kept.number, head)
         image = b"".join(bytes(piece) for (piece,) in self._image.get()) if head.image else None
