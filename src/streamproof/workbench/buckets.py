@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from streamproof.engines.spark.stream.arrivals import advanced_sources
 from streamproof.engines.spark.stream.bucket import Answer
-from streamproof.engines.spark.stream.doors import Door, pack
+from streamproof.engines.spark.stream.doors import BUCKET, Door, pack
 from streamproof.engines.spark.stream.journal import Journal, Memory
 from streamproof.engines.spark.stream.keys import split_by
 from streamproof.engines.spark.stream.ship import Stage
@@ -141,7 +141,7 @@ class Hosted:
         keys = [chunk.payload[name].to_pylist() for name in columns]
         numbers = [_hash([key[n] for key in keys]) % self.count for n in range(len(chunk))]
         bucket = pa.array(np.array(numbers, np.int32))
-        return pa.table([bucket, *chunk.rows.columns], names=[f"c{n}" for n in range(1 + chunk.rows.num_columns)])
+        return pa.table([bucket, *chunk.rows.columns], names=[BUCKET, *chunk.rows.column_names])
 
     def ran(self, told: Mapping[int, Answers]) -> Ran:
         """What the answers of the buckets add up to, and whether each bucket keeps its promises on the way."""

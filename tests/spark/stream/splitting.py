@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from streamproof.engines.base import Settings
 from streamproof.engines.spark.stream.arrivals import advanced_sources
-from streamproof.engines.spark.stream.doors import Door, pack
+from streamproof.engines.spark.stream.doors import BUCKET, Door, pack
 from streamproof.engines.spark.stream.keys import split_by
 from streamproof.engines.spark.stream.ship import Stage
 from streamproof.engines.spark.stream.wire import PACKED, Emit, Part
@@ -104,7 +104,7 @@ def with_buckets(subject: Subject, door: Door, chunk: PhysicalStream) -> pa.Tabl
     keys = [chunk.payload[name].to_pylist() for name in columns]
     numbers = [_hash([key[n] for key in keys]) % subject.count for n in range(len(chunk))]
     bucket = pa.array(np.array(numbers, np.int32))
-    return pa.table([bucket, *chunk.rows.columns], names=[f"c{n}" for n in range(1 + chunk.rows.num_columns)])
+    return pa.table([bucket, *chunk.rows.columns], names=[BUCKET, *chunk.rows.column_names])
 
 
 def _hash(values: list[object]) -> int:

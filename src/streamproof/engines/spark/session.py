@@ -48,7 +48,10 @@ JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _FIRST_COMPILER: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Java's first compiler alone. By itself that leaves room for 48 MB of code, and when it is full, nothing is compiled
 any more: a session that makes many plans is full after minutes."""
-STREAMING: Final = {JAVA_OPTIONS: f"{_FIRST_COMPILER} -XX:+UseParallelGC"}
+_UNCHECKED: Final = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+"""Arrow in Java checks the bounds of its memory with every number that is written, before Spark's writers ask for room
+where they need it: a quarter of what Java does to hand rows to Python."""
+STREAMING: Final = {JAVA_OPTIONS: f"{_FIRST_COMPILER} -XX:+UseParallelGC {_UNCHECKED}"}
 """For a session that runs streams alone: the kernels work in Python, so Java's second compiler, and a collector that
 runs beside everything, cost more than they save."""
 TINY: Final[dict[str, str]] = {

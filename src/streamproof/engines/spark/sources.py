@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from streamproof.engines.spark.rows import quoted
-from streamproof.engines.spark.stream.doors import WITH_KINDS, Form
+from streamproof.engines.spark.stream.doors import BUCKET, WITH_KINDS, Form
 from streamproof.errors import InputError
 from streamproof.events.files.mapping import ColumnMapping, HistoryLayout, layout_of, require
 from streamproof.events.schema import (
@@ -126,7 +126,10 @@ class SparkSource:
         return self._mapping.unit or (None if kind in ("tinyint", "smallint", "int", "bigint") else "us")
 
     def normal(self, schema: Schema, *, split: Sequence[str], buckets: int) -> DataFrame:
-        """The table in normal form: the bucket, the columns of the form, then the payload, cast to its types."""
+        """The table in normal form: the columns of the form, then the payload, cast to its types.
+
+        With several buckets and columns to split by, the bucket of each row stands before them.
+        """
         from pyspark.sql import functions as F  # noqa: N812, PLC0415  # what everybody calls it
 
         for name in schema.names:
@@ -137,13 +140,15 @@ class SparkSource:
                 )
         payload = {name: self._cast(name, kind).alias(f"p{n}") for n, (name, kind) in enumerate(schema)}
         hashed = [self._cast(name, schema[name]) for name in split]
-        bucket = F.pmod(F.xxhash64(*hashed), F.lit(buckets)).cast("int") if hashed and buckets > 1 else F.lit(0)
+        bucket = (
+            [F.pmod(F.xxhash64(*hashed), F.lit(buckets)).cast("int").alias(BUCKET)] if hashed and buckets > 1 else []
+        )
         control = [column.alias(name) for name, column in self._control().items()]
         frame = self._frame
         if self._feed is not None:
             words = [*self._feed.inserted, *self._feed.deleted]
             frame = frame.filter(F.col(quoted(self._feed.change)).isin(words))
-        return frame.select(bucket.alias("bucket"), *control, *payload.values())
+        return frame.select(*bucket, *control, *payload.values())
 
     def _cast(self, name: str, kind: Type) -> Column:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415

@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from streamproof.engines.spark.batch.expressions import convert, may_fail
 from streamproof.engines.spark.batch.failing import leaves_time
 from streamproof.engines.spark.batch.hoisting import values
-from streamproof.engines.spark.batch.relation import Context, Relation, Value
+from streamproof.engines.spark.batch.relation import Context, Relation, Value, cols
 from streamproof.engines.spark.rows import sql_type
 from streamproof.events.schema import BOOL, INT64
 from streamproof.events.time import FOREVER
@@ -47,7 +47,7 @@ def select(context: Context, typed: Typed, node: nodes.Select, source: Relation)
     exprs = [expr for _, expr in node.exprs]
     frame, found = values(source.frame, source.env(), exprs, context.settings.registry)
     columns = [_typed(value).alias(f"c{n}") for n, value in enumerate(found)]
-    selected = frame.select("le", "re", *source.groups, *columns)
+    selected = frame.select(*cols(("le", "re", *source.groups)), *columns)
     return Relation(selected, typed.schema, source.groups, source.points)
 
 
@@ -117,7 +117,7 @@ def union(context: Context, typed: Typed, node: nodes.Union, *inputs: Relation) 
     for source in inputs:
         env = source.env()
         columns = [convert(env[Col(name)], kind).column.alias(f"c{n}") for n, (name, kind) in enumerate(typed.schema)]
-        frames.append(source.frame.select("le", "re", *source.groups, *columns))
+        frames.append(source.frame.select(*cols(("le", "re", *source.groups)), *columns))
     first, *rest = frames
     for frame in rest:
         first = first.unionAll(frame)

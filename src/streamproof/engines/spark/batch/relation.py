@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from pyspark import SparkContext
 from pyspark.sql import functions as f
 
 from streamproof.engines.base import Settings
@@ -90,7 +92,7 @@ class _Columns(Mapping[Col, Value]):
     def __getitem__(self, column: Col) -> Value:
         if column not in self._made:
             name, kind = self._known[column]
-            self._made[column] = Value(f.col(name), kind, atom=True)
+            self._made[column] = Value(named(name), kind, atom=True)
         return self._made[column]
 
     def __contains__(self, column: object) -> bool:
@@ -120,13 +122,23 @@ class Context:
         return int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
 
+def named(name: str) -> Column:
+    """A column by its name, whatever it is of. Making one is three calls of Java, so they are kept."""
+    return _named(SparkContext._active_spark_context, name)  # a new session may be one with another Java
+
+
+@lru_cache(maxsize=1000)
+def _named(context: SparkContext | None, name: str) -> Column:
+    return f.col(name)
+
+
 def long(value: int) -> Column:
     """A whole number as a bigint constant."""
     return f.lit(value).cast("long")
 
 
 def cols(names: Iterable[str], prefix: str = "") -> list[Column]:
-    return [f.col(f"{prefix}{name}") for name in names]
+    return [named(f"{prefix}{name}") for name in names]
 
 
 def renamed(names: Sequence[str], prefix: str) -> list[Column]:

@@ -34,9 +34,10 @@ CONTROL: Final[dict[Form, tuple[str, ...]]] = {
     "marked": ("kind", "le", "re"),
     "physical": ("kind", "id", "le", "re", "re_new"),
 }
-"""The columns before the payload, as they come from Spark; a bucket column stands before them."""
+"""The columns before the payload, as they come from Spark; where Spark decides it, the bucket stands before them."""
 WITH_KINDS: Final = ("marked", "physical")
 """What has inserts and CTIs, and with ids and new ends also retractions."""
+BUCKET: Final = "bucket"
 MOST_ROWS: Final = 1 << 18
 
 
@@ -151,7 +152,7 @@ class _Incoming:
 
     def __init__(self, door: Door, table: pa.Table) -> None:
         self.door, self.table = door, table
-        named = ("bucket", *CONTROL[door.form])
+        named = (*(n for n in table.column_names[:1] if n == BUCKET), *CONTROL[door.form])
         self.column = {name: table.column(n) for n, name in enumerate(named)}
         self.payload = [
             _typed(table.column(len(named) + n), kind.arrow, table.num_rows) for n, (_, kind) in enumerate(door.schema)
@@ -211,7 +212,7 @@ class _Incoming:
         """The rows for the buckets, and the bucket of each."""
         if self.door.keeps_events:
             rows, source = self._events()
-        elif self.door.form in WITH_KINDS:
+        elif (self.kind == RETRACT).any():
             rows, source = self._signed()
         else:
             rows, source = self._plain()
@@ -224,7 +225,7 @@ class _Incoming:
 
     def _buckets(self) -> Ints:
         if self.door.keys is None:
-            return ints(self.column["bucket"])
+            return ints(self.column[BUCKET])
         columns = dict(zip(self.door.schema.names, self.payload, strict=True))
         return bucket_numbers([columns[name] for name in self.door.keys], self.table.num_rows, self.door.buckets)
 
@@ -235,9 +236,7 @@ class _Incoming:
         rows = pa.Table.from_arrays(
             [pa.array(self.le), pa.array(self.re), weights, *self.payload], schema=self.door.schema.arrow_rows
         )
-        if self.good.all():
-            return rows, None
-        return rows.filter(pa.array(self.good)), np.flatnonzero(self.good)
+        return _those(rows, self.good & (self.kind == INSERT))
 
     def _signed(self) -> tuple[pa.Table, Ints]:
         """An insert is one row, a retraction the row that was and, unless it is gone, the one that is."""
@@ -260,8 +259,17 @@ class _Incoming:
         new = self.column["re_new"].cast(pa.int64()) if "re_new" in self.column else pa.nulls(count, pa.int64())
         control = [pa.array(self.kind), ids, pa.array(self.le), pa.array(self.re, mask=is_cti), new]
         schema = PhysicalStream.arrow_schema(self.door.schema)
-        rows = pa.Table.from_arrays([*control, *self.payload], schema=schema)
-        return (rows, None) if self.good.all() else (rows.filter(pa.array(self.good)), np.flatnonzero(self.good))
+        return _those(pa.Table.from_arrays([*control, *self.payload], schema=schema), self.good)
+
+
+def _those(rows: pa.Table, wanted: Flags) -> tuple[pa.Table, Ints | None]:
+    """Some rows, and which ones they are, unless they are all. Rows in one piece, as before a CTI, are not copied."""
+    if wanted.all():
+        return rows, None
+    places = np.flatnonzero(wanted)
+    if len(places) and places[-1] - places[0] < len(places):
+        return rows.slice(places[0], len(places)), places
+    return rows.filter(pa.array(wanted)), places
 
 
 def _ctis_everywhere(rows: pa.Table, buckets: Ints, count: int) -> tuple[pa.Table, Ints]:
