@@ -11,7 +11,7 @@ import pytest
 from streamproof.engines.base import Settings
 from streamproof.engines.local import LocalEngine
 from streamproof.engines.spark.stream.bucket import Bucket, bucket_from, cut, joined
-from streamproof.engines.spark.stream.ship import Shipment
+from streamproof.engines.spark.stream.ship import Shipment, opened
 from streamproof.engines.spark.stream.wire import answer_schema, from_blobs
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.advance import Advance
@@ -125,10 +125,11 @@ def _per_key(source: nodes.Node, schema: Schema) -> Typed:
 
 def test_a_query_survives_the_way_to_a_worker() -> None:
     subject = random_subject(3)
-    opened = Shipment.of([subject.stage]).open(0)
-    assert opened.typed.schema == subject.typed.schema
-    assert {m.name for m in opened.registry} == {m.name for m in subject.settings.registry}
-    assert [d.name for d in opened.doors] == [d.name for d in subject.stage.doors]
+    shipment = Shipment.of([subject.stage])
+    stage = opened(shipment.queries[0], shipment.digests[0])
+    assert stage.typed.schema == subject.typed.schema
+    assert {m.name for m in stage.registry} == {m.name for m in subject.settings.registry}
+    assert [d.name for d in stage.doors] == [d.name for d in subject.stage.doors]
 
 
 def test_a_state_of_another_version_is_refused() -> None:

@@ -6,18 +6,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from streamproof.engines.base import Settings
-from streamproof.events.batch import Batch
-from streamproof.plan.check import Typed
-from streamproof.plan.nodes import Plan
+if TYPE_CHECKING:  # workers come through this door, and need next to nothing
+    from collections.abc import Iterable, Iterator, Mapping
 
-if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from streamproof.engines.base import Settings
     from streamproof.engines.spark.stream.query import StreamQuery
+    from streamproof.events.batch import Batch
+    from streamproof.plan.check import Typed
+    from streamproof.plan.nodes import Plan
 
 
 class SparkEngine:

@@ -13,13 +13,15 @@ from typing import Final
 from pyspark.daemon import manager
 
 from streamproof.engines.local.warming import warm_up
+from streamproof.engines.spark.stream.workers import settle
 
 PATIENCE: Final = 8.0  # seconds; where kernels were never compiled, workers compile the others when they need them
 
 
 def load() -> None:
     """Load what workers run, and all that it needs."""
-    import_module("streamproof.engines.spark.stream.host")
+    for name in ("host", "bucket", "links"):
+        import_module(f"streamproof.engines.spark.stream.{name}")
     began = monotonic()
     for _ in warm_up():
         if monotonic() - began > PATIENCE:
@@ -28,4 +30,5 @@ def load() -> None:
 
 if __name__ == "__main__":
     load()
+    settle()
     manager()

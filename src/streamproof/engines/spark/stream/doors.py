@@ -18,6 +18,7 @@ import pyarrow as pa
 from streamproof.engines.spark.stream.failures import WorkerError
 from streamproof.engines.spark.stream.hashing import bucket_numbers
 from streamproof.engines.spark.stream.wire import ALL, PACKED, to_blob
+from streamproof.engines.spark.stream.workers import settle
 from streamproof.errors import InputError
 from streamproof.events.notation import write_value
 from streamproof.events.order import Flags, Ints, ints
@@ -83,6 +84,7 @@ def _pack(doors: tuple[Door, ...], batches: Iterator[pa.RecordBatch]) -> Iterato
     for number, table in enumerate(_gathered(batches)):
         for door in doors:
             yield pack(door, table, order + number)
+    settle()
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from streamproof.engines.spark.stream.bucket import Answer, Bucket, bucket_from
-from streamproof.engines.spark.stream.ship import Stage
 from streamproof.engines.spark.stream.wire import PARTS, Part, to_blob
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+
+    from streamproof.engines.spark.stream.bucket import Answer, Bucket
+    from streamproof.engines.spark.stream.ship import Stage
 
 HEAD_DDL: Final = "token string, number bigint, image bigint, image_token string, image_bytes bigint, bytes bigint"
 ENTRY_DDL: Final = "token string, parts binary"
@@ -88,6 +89,8 @@ class Journal:
 
     def _bucket(self, place: Place, stage: Stage, head: Head) -> Bucket:
         """The bucket as the store has it; it leaves the worker's memory until its new state is written."""
+        from streamproof.engines.spark.stream.bucket import bucket_from  # noqa: PLC0415  # it brings the kernels
+
         kept = self._memory.pop(place, None)
         if kept is not None and self._is_on_the_way(kept, head):
             return self._caught_up(kept.bucket, kept.number, head)

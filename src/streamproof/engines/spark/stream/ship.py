@@ -79,15 +79,15 @@ class Shipment:
         packed = {number: _dumps(stage) for number, stage in numbered.items()}
         return Shipment(packed, {n: blake2b(part, digest_size=12).hexdigest() for n, part in packed.items()})
 
-    def open(self, query: int) -> Stage:
-        """One query, as it was."""
-        digest = self.digests[query]
-        if digest not in _OPENED:
-            _OPENED[digest] = _loads(self.queries[query])
-        return _OPENED[digest]
-
 
 _OPENED: dict[str, Stage] = {}
+
+
+def opened(packed: bytes, digest: str) -> Stage:
+    """A query in bytes, as it was."""
+    if digest not in _OPENED:
+        _OPENED[digest] = _loads(packed)
+    return _OPENED[digest]
 
 
 def _dumps(stage: Stage) -> bytes:
