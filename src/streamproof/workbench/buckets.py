@@ -43,7 +43,7 @@ from streamproof.workbench.store import Store
 from streamproof.workbench.subjects import WELL, Ran, failure_of, typed_of
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+    from pyspark.sql.streaming.stateful_processor import MapState
 
 MOST_BATCHES: Final = 12
 JOURNALS: Final = (0, 1, 3, 32)  # micro-batches between images
@@ -240,9 +240,9 @@ class _Workers:
     def _served(self, given: Mapping[int, list[Part]], memory: Memory) -> dict[int, tuple[list[Part], Answer]]:
         found = {}
         for number, parts in given.items():
-            handle = cast("StatefulProcessorHandle", self._stores.setdefault(number, Store()))
+            blobs = cast("MapState", self._stores.setdefault(number, Store()))
             place = ("", self._hosted.query, number)
-            answer, _ = Journal(handle, memory).answer(place, self._stage, parts, keep=True)
+            answer, _ = Journal(blobs, memory).answer(place, self._stage, parts, keep=True)
             found[number] = (parts, answer)
         return found
 

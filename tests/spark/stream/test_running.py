@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import streamproof as sp
-from streamproof.engines.spark.session import TINY
+from streamproof.engines.spark.session import FILE_MANAGER, TINY
 from streamproof.engines.spark.sinks import FileSink, read_output
-from streamproof.engines.spark.stream.running import EVEN_ROWS, FILE_MANAGER, forget_checksums, state_store
+from streamproof.engines.spark.stream.running import EVEN_ROWS, forget_checksums, state_store
 from tests.spark.stream.tables import events_table, table_stream, write_files
 from tests.spark.stream.test_tables import NOW, SALES, job, local, sales
 

@@ -20,8 +20,8 @@ PATIENCE: Final = 8.0  # seconds; where kernels were never compiled, workers com
 
 def load() -> None:
     """Load what workers run, and all that it needs."""
-    for name in ("host", "bucket", "links"):
-        import_module(f"streamproof.engines.spark.stream.{name}")
+    import_module("streamproof.engines.spark.stream.host")
+    import_module("streamproof.engines.spark.stream.serving")
     began = monotonic()
     for _ in warm_up():
         if monotonic() - began > PATIENCE:

@@ -13,7 +13,7 @@ import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from streamproof.engines.spark.java import java_home
 from streamproof.engines.spark.noise import launch_quietly
@@ -51,9 +51,21 @@ any more: a session that makes many plans is full after minutes."""
 _UNCHECKED: Final = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 """Arrow in Java checks the bounds of its memory with every number that is written, before Spark's writers ask for room
 where they need it: a quarter of what Java does to hand rows to Python."""
-STREAMING: Final = {JAVA_OPTIONS: f"{_FIRST_COMPILER} -XX:+UseParallelGC {_UNCHECKED}"}
-"""For a session that runs streams alone: the kernels work in Python, so Java's second compiler, and a collector that
-runs beside everything, cost more than they save."""
+FILE_MANAGER: Final = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    )
+}
+"""For a checkpoint on this machine's disk: the usual one asks the shell about every file. Both rename."""
+_CHECKSUMS: Final = "spark.streamproof.checksums"
+STREAMING: Final = {
+    JAVA_OPTIONS: f"{_FIRST_COMPILER} -XX:+UseParallelGC {_UNCHECKED}",
+    **FILE_MANAGER,
+    _CHECKSUMS: "false",
+}
+"""For a session that runs streams alone, on this machine: the kernels work in Python, so Java's second compiler, and a
+collector that runs beside everything, cost more than they save. Files come without files of checksums beside them:
+for each of both, Java starts a process to set its permissions."""
 TINY: Final[dict[str, str]] = {
     "spark.master": "local[2]",
     "spark.sql.shuffle.partitions": "2",
@@ -158,6 +170,9 @@ def _start(asked: Mapping[str, str], log_level: str) -> SparkSession:
         ) from error
     if log_level in _QUIET:
         logging.getLogger("DataFrameQueryContextLogger").disabled = True  # says again what is raised
+    if asked.get(_CHECKSUMS) == "false":
+        jvm: Any = spark._jvm
+        jvm.org.apache.hadoop.fs.FileSystem.getLocal(spark._jsc.hadoopConfiguration()).setWriteChecksum(False)
     atexit.register(_stop, spark)
     return spark
 

@@ -15,6 +15,7 @@ calls any gets an image every time.
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -23,19 +24,19 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
+from streamproof.engines.spark.stream.bucket import Answer, Bucket, bucket_from
+from streamproof.engines.spark.stream.ship import Stage
 from streamproof.engines.spark.stream.wire import PARTS, Part, to_blob
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+    from pyspark.sql.streaming.stateful_processor import MapState
 
-    from streamproof.engines.spark.stream.bucket import Answer, Bucket
-    from streamproof.engines.spark.stream.ship import Stage
-
-HEAD_DDL: Final = "token string, number bigint, image bigint, image_token string, image_bytes bigint, bytes bigint"
-ENTRY_DDL: Final = "token string, parts binary"
+HEAD: Final = 0
+"""Under which number the head is kept; an entry has that of its micro-batch, the pieces of an image are -1, -2, …"""
 LEAST: Final = 1 << 18  # bytes of a journal that are no reason for an image
 CHUNK: Final = 1 << 20  # bytes of an image in one piece
 MOST_KEPT: Final = 512  # buckets in a worker's memory
+TOKEN: Final = 24  # characters
 Place: TypeAlias = "tuple[str, int, int]"
 """Which bucket of which query of which shipment."""
 
@@ -49,7 +50,20 @@ class Head:
     image: int = 0  # how many of them are in the image; 0 is no image
     image_token: str = ""
     image_bytes: int = 0
-    bytes: int = 0  # of the journal since
+    pieces: int = 0  # of the image
+    journal_bytes: int = 0  # since the image
+
+    @staticmethod
+    def read(blob: bytes | None) -> Head:
+        """From what is in the store, if anything is.
+
+        >>> Head.read(Head("a", 3, pieces=1).write())
+        Head(token='a', number=3, image=0, image_token='', image_bytes=0, pieces=1, journal_bytes=0)
+        """
+        return Head() if blob is None else Head(*json.loads(blob))
+
+    def write(self) -> bytes:
+        return json.dumps(astuple(self)).encode()
 
 
 @dataclass(slots=True)
@@ -66,18 +80,17 @@ _OF_THIS_WORKER: Final[Memory] = OrderedDict()
 
 
 class Journal:
-    """The state of the bucket that Spark is asking for: which one that is, Spark knows."""
+    """The state of the bucket that Spark is asking for: which one that is, Spark knows.
 
-    def __init__(self, handle: StatefulProcessorHandle, memory: Memory = _OF_THIS_WORKER) -> None:
-        self._memory = memory
-        self._head = handle.getValueState("head", HEAD_DDL)
-        self._image = handle.getListState("image", "piece binary")
-        self._entries = handle.getMapState("entries", "number bigint", ENTRY_DDL)
+    It is one map of blobs: each variable of state, and each column of one, costs Spark a compiler run per task.
+    """
+
+    def __init__(self, blobs: MapState, memory: Memory = _OF_THIS_WORKER) -> None:
+        self._blobs, self._memory = blobs, memory
 
     def answer(self, place: Place, stage: Stage, parts: list[Part], *, keep: bool) -> tuple[Answer, int]:
         """What the bucket says to a micro-batch, and the bytes of state written for it."""
-        found = self._head.get()
-        head = Head() if found is None else Head(*found)
+        head = Head.read(self._get(HEAD))
         bucket = self._bucket(place, stage, head)
         answer = bucket.answer(parts)
         after, written = self._write(head, bucket, parts)
@@ -89,12 +102,10 @@ class Journal:
 
     def _bucket(self, place: Place, stage: Stage, head: Head) -> Bucket:
         """The bucket as the store has it; it leaves the worker's memory until its new state is written."""
-        from streamproof.engines.spark.stream.bucket import bucket_from  # noqa: PLC0415  # it brings the kernels
-
         kept = self._memory.pop(place, None)
         if kept is not None and self._is_on_the_way(kept, head):
             return self._caught_up(kept.bucket, kept.number, head)
-        image = b"".join(bytes(piece) for (piece,) in self._image.get()) if head.image else None
+        image = b"".join(self._get(-piece) or b"" for piece in range(1, head.pieces + 1)) if head.image else None
         return self._caught_up(bucket_from(stage, place[2], image), head.image, head)
 
     def _is_on_the_way(self, kept: Kept, head: Head) -> bool:
@@ -103,41 +114,55 @@ class Journal:
             return kept.token == head.token
         if kept.number == head.image:
             return kept.token == head.image_token
-        entry = self._entries.getValue((kept.number,)) if head.image < kept.number < head.number else None
-        return entry is not None and bool(entry[0] == kept.token)
+        return head.image < kept.number < head.number and self._entry(kept.number)[0] == kept.token
 
     def _caught_up(self, bucket: Bucket, number: int, head: Head) -> Bucket:
         for missing in range(number + 1, head.number + 1):
-            entry = self._entries.getValue((missing,))
-            assert entry is not None, "a journal has no holes"
-            bucket.answer(list(read_parts(entry[1])))
+            bucket.answer(list(read_parts(self._entry(missing)[1])))
         return bucket
 
     def _write(self, head: Head, bucket: Bucket, parts: list[Part]) -> tuple[Head, int]:
-        number, token = head.number + 1, secrets.token_hex(12)
-        after = replace(head, token=token, number=number)
-        grown = head.bytes + sum(len(part.rows or b"") + len(part.all or b"") for part in parts)
-        if self._wants_image(bucket, after, grown):
-            image = bucket.save()
-            self._image.put([(image[at : at + CHUNK],) for at in range(0, len(image), CHUNK)])
-            self._forget(head)
-            after = Head(token, number, number, token, len(image), 0)
-            self._head.update(astuple(after))
-            return after, len(image)
-        entry = write_parts(parts)
-        self._entries.updateValue((number,), (token, entry))
-        after = replace(after, bytes=grown)
-        self._head.update(astuple(after))
-        return after, len(entry)
+        number, token = head.number + 1, secrets.token_hex(TOKEN // 2)
+        grown = head.journal_bytes + sum(len(part.rows or b"") + len(part.all or b"") for part in parts)
+        after = replace(head, token=token, number=number, journal_bytes=grown)
+        if self._wants_image(bucket, after):
+            written = bucket.save()
+            after = Head(token, number, number, token, len(written), -(-len(written) // CHUNK))
+            for piece in range(after.pieces):
+                self._put(-1 - piece, written[piece * CHUNK : (piece + 1) * CHUNK])
+            self._forget(head, after)
+        else:
+            written = write_parts(parts)
+            self._put(number, token.encode() + written)
+        self._put(HEAD, after.write())
+        return after, len(written)
 
     @staticmethod
-    def _wants_image(bucket: Bucket, after: Head, grown: int) -> bool:
-        is_long = after.number - after.image > bucket.stage.journal or grown > max(LEAST, after.image_bytes)
+    def _wants_image(bucket: Bucket, after: Head) -> bool:
+        is_long = after.number - after.image > bucket.stage.journal or after.journal_bytes > max(
+            LEAST, after.image_bytes
+        )
         return is_long or bucket.stage.is_light or not bucket.stage.is_replayable
 
-    def _forget(self, head: Head) -> None:
-        for number in range(head.image + 1, head.number + 1):
-            self._entries.removeKey((number,))
+    def _forget(self, head: Head, after: Head) -> None:
+        """What a new image takes the place of."""
+        entries = range(head.image + 1, head.number + 1)
+        pieces = range(-head.pieces, -after.pieces)
+        for number in (*entries, *pieces):
+            self._blobs.removeKey((number,))
+
+    def _entry(self, number: int) -> tuple[str, bytes]:
+        """The token of a micro-batch, and what it brought."""
+        blob = self._get(number)
+        assert blob is not None, "a journal has no holes"
+        return blob[:TOKEN].decode(), blob[TOKEN:]
+
+    def _get(self, number: int) -> bytes | None:
+        found = self._blobs.getValue((number,))
+        return None if found is None else bytes(found[0])
+
+    def _put(self, number: int, blob: bytes) -> None:
+        self._blobs.updateValue((number,), (blob,))
 
 
 def write_parts(parts: list[Part]) -> bytes:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from streamproof.engines.spark.metrics import Metrics
-from streamproof.engines.spark.session import settings
+from streamproof.engines.spark.session import FILE_MANAGER, settings
 from streamproof.engines.spark.sinks import Output, OutputBatch, Receiver, Sink
 from streamproof.engines.spark.stream.failures import error_from
 
@@ -67,12 +67,6 @@ class Running:
             self.stop()
 
 
-FILE_MANAGER: Final = {
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    )
-}
-"""For a checkpoint on this machine's disk: the usual one asks the shell about every file. Both rename."""
 STATE_STORE: Final = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -111,7 +105,7 @@ def _is_here(spark: SparkSession) -> bool:
         return False
     files = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS")
     manager = spark.conf.get(next(iter(FILE_MANAGER)), None)
-    return files.startswith("file:") and manager is None
+    return files.startswith("file:") and manager in (None, *FILE_MANAGER.values())
 
 
 def forget_checksums(checkpoint: Path) -> None:
