@@ -24,7 +24,13 @@ JOB = """
 
     spark = session(**FAST)
     assert session() is spark
-    print(spark.range(5).mapInArrow(lambda batches: batches, "id bigint").count(), flush=True)
+
+    def same(batches):
+        import pyspark
+        assert ".zip" not in pyspark.__file__, "modules in archives are compiled by every worker"
+        return batches
+
+    print(spark.range(5).mapInArrow(same, "id bigint").count(), flush=True)
 """
 
 

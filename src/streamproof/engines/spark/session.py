@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamproof.engines.spark.java import java_home
 from streamproof.engines.spark.noise import launch_quietly
+from streamproof.engines.spark.python import worker_python
 from streamproof.errors import InfrastructureError
 
 if TYPE_CHECKING:
@@ -153,9 +154,10 @@ def _start(asked: Mapping[str, str], log_level: str) -> SparkSession:
     from pyspark import SparkConf  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # else workers are whatever python is on PATH
+    wanted = _settings(asked, log_level)
+    os.environ["PYSPARK_PYTHON"] = worker_python(wanted["spark.master"])  # else it is whatever python is on PATH
     java = str(java_home())
-    conf = SparkConf().setAll(list(_settings(asked, log_level).items()))
+    conf = SparkConf().setAll(list(wanted.items()))
     try:
         with _environment(JAVA_HOME=java):
             if log_level in _QUIET:
