@@ -84,6 +84,11 @@ TINY: Final[dict[str, str]] = {
 }
 """For tiny plans, where starting work costs more than doing it: interpreted plans, the first compiler of Java alone,
 and Python workers that have the kernels from the start."""
+_PARTS: Final = "spark.sql.shuffle.partitions"
+_FIRST_PARTS: Final = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
+PARTS_PER_CORE: Final = 8
+"""Batch jobs shuffle into so many parts on this machine, of which Spark puts small ones together: a part that does not
+fit into memory is sorted on disk."""
 _ADVICE: Final = "stop the running session first (session.stop()), or leave the setting out"
 _NOISY: Final = (
     "org.apache.spark.executor.Executor",
@@ -197,8 +202,9 @@ def _environment(**changes: str) -> Iterator[None]:
 def _settings(asked: Mapping[str, str], log_level: str) -> dict[str, str]:
     found = {**DEFAULTS, **MEANING, **asked}
     if found["spark.master"].startswith("local"):
-        cores = str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2)
-        found = {**LOOPBACK, "spark.sql.shuffle.partitions": cores, **found}
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
+        parts = {_PARTS: str(cores), _FIRST_PARTS: str(PARTS_PER_CORE * cores)}
+        found = {**LOOPBACK, **parts, **found}
     options = [
         f"-Dlog4j2.configurationFile={_log_file(log_level).as_uri()}",
         found.get(JAVA_OPTIONS, ""),

@@ -6,6 +6,7 @@ error ``overflow`` and names its event.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from streamproof.plan.check import Typed
 from streamproof.plan.expr import Col, columns_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, DataFrame
 
 
 def where(context: Context, typed: Typed, node: nodes.Where, source: Relation) -> Relation:
@@ -44,11 +45,16 @@ def unmoved(condition: Column) -> Column:
 
 
 def select(context: Context, typed: Typed, node: nodes.Select, source: Relation) -> Relation:
+    names = [f"c{n}" for n in range(len(node.exprs))]
+    return Relation(projected(context, node, source, names), typed.schema, source.groups, source.points)
+
+
+def projected(context: Context, node: nodes.Select, source: Relation, names: Sequence[str]) -> DataFrame:
+    """What a select makes of its input, under these names."""
     exprs = [expr for _, expr in node.exprs]
     frame, found = values(source.frame, source.env(), exprs, context.settings.registry)
-    columns = [_typed(value).alias(f"c{n}") for n, value in enumerate(found)]
-    selected = frame.select(*cols(("le", "re", *source.groups)), *columns)
-    return Relation(selected, typed.schema, source.groups, source.points)
+    columns = [_typed(value).alias(name) for name, value in zip(names, found, strict=True)]
+    return frame.select(*cols(("le", "re", *source.groups)), *columns)
 
 
 def _typed(value: Value) -> Column:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from streamproof.engines.base import Settings, prepare
 from streamproof.engines.inputs import load
 from streamproof.engines.spark.batch.failing import failure_of, message_of, translated
+from streamproof.engines.spark.batch.linear import projected
 from streamproof.engines.spark.batch.relation import Context, Relation
 from streamproof.engines.spark.batch.rules import build
 from streamproof.engines.spark.rows import frame_of, inner_frame, outer_frame, schema_of, table_of
@@ -18,7 +19,7 @@ from streamproof.engines.spark.session import meaning
 from streamproof.errors import ErrorName, InfrastructureError, InputError, StreamproofError, did_you_mean
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
-from streamproof.events.schema import Schema
+from streamproof.events.schema import NULL, Schema
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, walk
@@ -62,8 +63,16 @@ def batch(spark: SparkSession, plan: Plan, inputs: Mapping[str, object], setting
         typed = prepare(plan, {name: schema for name, (schema, _) in ready.items()}, settings)
         with told(typed):
             frames = {name: frame for name, (_, frame) in ready.items()}
-            found = build(Context(spark, settings, frames, _one_row_each(inputs)), typed)
-            return outer_frame(found.frame, typed.schema)
+            return _named(Context(spark, settings, frames, _one_row_each(inputs)), typed)
+
+
+def _named(context: Context, typed: Typed) -> DataFrame:
+    """The result under the names of the schema, which a select gives by itself."""
+    if isinstance(typed.node, nodes.Select) and NULL not in (kind for _, kind in typed.schema):
+        source = build(context, typed.inputs[0])
+        context.note = label(typed.node)
+        return projected(context, typed.node, source, typed.schema.names)
+    return outer_frame(build(context, typed).frame, typed.schema)
 
 
 def _one_row_each(inputs: Mapping[str, object]) -> dict[str, DataFrame]:
