@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -27,12 +28,12 @@ from streamproof.workbench.modules import all_modules
 from streamproof.workbench.oracle import Oracle
 from streamproof.workbench.pieces import pushes, reordered
 from streamproof.workbench.promises import broken_promise
-from streamproof.workbench.runner import Options, judged, run_suite
+from streamproof.workbench.runner import ALONE, SHORTEST, Options, judged, run_suite
 from streamproof.workbench.schedule import Schedule
 from streamproof.workbench.smaller_streams import is_legal
 from streamproof.workbench.suite import Suite, load_suite
 from streamproof.workbench.suites.scenarios import everything
-from streamproof.workbench.verdict import worst
+from streamproof.workbench.verdict import Verdict, worst
 
 SCHEMA = Schema.of({"v": "int64"})
 
@@ -245,3 +246,25 @@ def test_suites_are_files(tmp_path: Path) -> None:
 def test_words_have_an_order() -> None:
     assert worst(["holds", "fails", "undecided"]) == "fails"
     assert worst([]) == "holds"
+
+
+def test_what_only_differs_in_company_is_looked_at_alone_a_few_times_and_not_past_the_time_budget(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, asked = bench.judges["local"], list[float]()
+    cases = concrete_group(everything()[0], 3, seed=11, size=ALONE + 3)
+    fails = Verdict("fails", "rows", "in company", engine="local")
+    monkeypatch.setattr(judge, "verdicts", lambda cases, expected=None: [fails] * len(cases))
+
+    def shrunk(case: Case, verdict: Verdict, *, seconds: float, beside: object) -> tuple[Case, Verdict]:
+        asked.append(seconds)
+        return case, replace(verdict, word="nondeterministic")
+
+    monkeypatch.setattr(judge, "shrunk", shrunk)
+    tally = judged(judge, [cases], "mine", Options(until=monotonic() - 1))
+    assert asked == [SHORTEST] * ALONE
+    assert tally.words["fails"] == len(cases)
+    assert [one.verdict.word for one in tally.found] == ["nondeterministic"]
+    asked.clear()
+    judged(judge, [cases], "mine", Options())
+    assert asked == [60.0] * ALONE

@@ -11,7 +11,7 @@ import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from time import monotonic, perf_counter
@@ -36,6 +36,7 @@ PLANS_PER_TASK: Final = {"spark-stream": 24, "spark-batch": 4}
 USUAL_PLANS: Final = 5
 PATIENCE: Final = 20  # so many differences that do not show again count as one
 ALONE: Final = 3  # so many cases of a bundle are looked at alone, if what differs in one run with others holds alone
+SHORTEST: Final = 10.0  # seconds that a difference is shrunk for, when the time is up as well
 TOGETHER: Final = {"spark-stream": 192}
 """So many cases, of whatever scenarios, are given to an engine at once where a run costs the same however many."""
 
@@ -64,6 +65,7 @@ class Options:
     most: int = 3  # differences, after which it stops
     shrink_seconds: float = 60.0
     resume: Path | None = None  # where what is done is kept
+    until: float = math.inf  # the end of the time budget, by the clock of `time.monotonic`
 
 
 @dataclass
@@ -113,13 +115,15 @@ def run_suite(given: str | Suite, options: Options | None = None, *, progress: P
     book = _Book(options.resume, result, _key(suite, options, engines, seed))
     result.modules = broken_modules(suite.modules, seed)
     begun = monotonic()
+    if options.time_budget is not None:
+        options = replace(options, until=begun + options.time_budget)
     where = given if isinstance(given, str) else None
     for done, tally in _runs(suite, where, book.remaining(tasks), options, seed):
         result.tallies[done[0].engine].merge(tally)
         book.done(done)
         if progress is not None:
             progress(result.cases, result.planned, len(result.found))
-        result.stopped = _enough(result, options, begun)
+        result.stopped = _enough(result, options)
         if result.stopped:
             break
     result.seconds = monotonic() - begun
@@ -135,11 +139,11 @@ def broken_modules(registry: Registry, seed: int) -> dict[str, list[str]]:
     return found
 
 
-def _enough(result: Result, options: Options, begun: float) -> str:
+def _enough(result: Result, options: Options) -> str:
     certain = sum(one.verdict.word == "fails" for one in result.found)
     if certain >= options.most or len(result.found) >= options.most * PATIENCE:
         return f"after {len(result.found)} difference{'s' * (len(result.found) > 1)}"
-    if options.time_budget is not None and monotonic() - begun > options.time_budget:
+    if monotonic() > options.until:
         return "the time is up"
     return ""
 
@@ -196,7 +200,8 @@ def judged(judge: Judge, groups: Sequence[Sequence[Case]], suite: str, options: 
         count(tally, case, verdict, judge.subject.laws)
         if verdict.is_found and tries < ALONE and not any(one.verdict.word == "fails" for one in tally.found):
             tries += 1
-            small, again = judge.shrunk(case, verdict, seconds=options.shrink_seconds, beside=cases)
+            seconds = min(options.shrink_seconds, max(SHORTEST, options.until - monotonic()))
+            small, again = judge.shrunk(case, verdict, seconds=seconds, beside=cases)
             tally.found[:] = [Repro(small, again, judge.subject.name, judge.oracle.name, suite)]
     for group in groups:
         tally.coverage.add(group)
