@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
-from streamproof.engines.spark.stream.arrivals import advanced_sources
+from streamproof.engines.spark.stream.arrivals import advanced_sources, read_apart
 from streamproof.engines.spark.stream.bucket import Answer
 from streamproof.engines.spark.stream.doors import BUCKET, Door, pack
 from streamproof.engines.spark.stream.journal import Journal, Memory
@@ -60,6 +60,7 @@ class Hosted:
     typed: Typed
     case: Case
     registry: Registry
+    given: Mapping[str, str]  # which stream each source of the plan is
     query: int = 0
 
     @staticmethod
@@ -68,8 +69,9 @@ class Hosted:
         plan = case.plan
         if not case.schedule.live:
             plan = nodes.transform(plan, lambda n: n.input if isinstance(n, nodes.AdvanceTime) else n)
-        plain = replace(case, plan=plan)
-        return Hosted(typed_of(plain, registry), plain, registry, query)
+        plan, given = read_apart(plan)
+        apart = replace(case, plan=plan, streams={name: case.streams[stream] for name, stream in given.items()})
+        return Hosted(typed_of(apart, registry), case, registry, given, query)
 
     @property
     def emit(self) -> Emit:
@@ -86,15 +88,15 @@ class Hosted:
 
     @property
     def streams(self) -> dict[str, PhysicalStream]:
-        used = nodes.sources(self.case.plan)
-        return {name: stream for name, stream in arrivals(self.case).items() if name in used}
+        come = arrivals(self.case)
+        return {name: come[stream] for name, stream in self.given.items()}
 
     @property
     def stage(self) -> Stage:
         case, advanced = self.case, advanced_sources(self.typed)
         doors = tuple(
             replace(
-                Door(name, n, case.schemas[name], "physical", self.count, query=self.query),
+                Door(name, n, case.schemas[self.given[name]], "physical", self.count, query=self.query),
                 keeps_events=name in advanced, tells_all=name in advanced,
             )
             for n, name in enumerate(self.streams)

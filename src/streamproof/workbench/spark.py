@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -204,7 +205,7 @@ def _end(events: Sequence[Event]) -> tuple[Event, ...]:
 
 
 def _numbered(subject: Hosted, query: int) -> Hosted:
-    return Hosted(subject.typed, subject.case, subject.registry, query)
+    return replace(subject, query=query)
 
 
 def _write(table: pa.Table, folder: Path, number: int) -> None:

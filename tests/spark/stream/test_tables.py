@@ -315,3 +315,19 @@ def test_equal_keys_have_one_bucket_whatever_they_look_like(spark: SparkSession,
     rows = spark.read.parquet(str(folder)).selectExpr("xxhash64(f)").collect()
     assert rows[0] == rows[1]
     assert rows[2] == rows[3]
+
+
+def test_a_source_is_read_with_and_without_advance_time(spark: SparkSession, folder: Path) -> None:
+    """What is late for one branch is not for the other; it counts as two sources."""
+    source = sp.source("S")
+    plan = source.join(source.advance_time(every=1), "true", select={"a": "l.v", "b": "r.v"})
+    events = sp.PhysicalStream.from_events(
+        [sp.Insert("first", 9, 10, {"v": 1}), sp.Insert("late", 0, 20, {"v": 2})], schema=sp.Schema.of({"v": "int64"})
+    )
+    write_files(folder / "in", [events_table(events)])
+    query = job(spark, plan).stream({"S": table_stream(spark, folder / "in")}, checkpoint=folder / "cp", buckets=2)
+    running = query.start(FileSink(folder / "out", content="cht"), trigger=NOW)
+    running.wait()
+    found = [(row.le, row.re, row.payload) for row in read_output(folder / "out").to_rows()]
+    assert sorted(found, key=str) == [(9, 10, {"a": 1, "b": 1}), (9, 10, {"a": 2, "b": 1})]
+    assert (running.metrics.as_dict()["events"], running.metrics.as_dict()["dropped"]) == (4, 1)

@@ -6,6 +6,8 @@ changes such an event later must be let go too, so its id is remembered.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from streamproof.events.stream import CTI, PhysicalStream
 from streamproof.events.validate import Validator
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, walk
+from streamproof.plan.nodes import Plan
 
 
 def advanced_sources(typed: Typed) -> dict[str, nodes.AdvanceTime]:
@@ -34,6 +37,41 @@ def advanced_sources(typed: Typed) -> dict[str, nodes.AdvanceTime]:
             assert isinstance(source, nodes.Source), "advance_time stands directly above a source"
             found[source.name] = part.node
     return found
+
+
+def read_apart(plan: Plan) -> tuple[Plan, dict[str, str]]:
+    """A plan that reads each source in one way, with or without an advance_time, and which source each of its own is.
+
+    A source that is read in several ways is so many sources: what is late for one is not for the others.
+
+    >>> s = nodes.Source("S")
+    >>> plan, given = read_apart(nodes.Union((s, nodes.AdvanceTime(s, every=1), nodes.Shift(s, 1))))
+    >>> given
+    {'S': 'S', 'S_1': 'S'}
+    >>> [node.input.name for node in nodes.walk(plan) if isinstance(node, nodes.AdvanceTime | nodes.Shift)]
+    ['S_1', 'S']
+    """
+    ways: dict[str, list[nodes.AdvanceTime | None]] = {name: [] for name in nodes.sources(plan)}
+    for parent in (None, *nodes.walk(plan)):
+        for node in (plan,) if parent is None else parent.inputs:
+            if isinstance(node, nodes.Source):
+                ways[node.name].append(parent if isinstance(parent, nodes.AdvanceTime) else None)
+    names: dict[nodes.AdvanceTime, str] = {}
+    given = {name: name for name in ways}
+    for name, found in ways.items():
+        _, *more = sorted(dict.fromkeys(found), key=lambda way: way is not None)  # a way without one keeps the name
+        for way in more:
+            assert way is not None, "there is one way without"
+            names[way] = next(new for n in count(1) if (new := f"{name}_{n}") not in given)
+            given[names[way]] = name
+
+    def renamed(node: Plan) -> Plan:
+        if not isinstance(node, nodes.AdvanceTime) or node not in names:
+            return node
+        assert isinstance(node.input, nodes.Source)
+        return replace(node, input=replace(node.input, name=names[node]))
+
+    return nodes.transform(plan, renamed), given
 
 
 class Arrivals:

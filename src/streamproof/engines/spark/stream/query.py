@@ -18,7 +18,7 @@ from streamproof.engines.spark.session import meaning
 from streamproof.engines.spark.sinks import Output, Sink
 from streamproof.engines.spark.sources import Layout, SparkSource, layouts_of, spark_type
 from streamproof.engines.spark.stream import checkpoint as checkpoints
-from streamproof.engines.spark.stream.arrivals import advanced_sources
+from streamproof.engines.spark.stream.arrivals import advanced_sources, read_apart
 from streamproof.engines.spark.stream.chain import Chain, Stages, chaining_pays
 from streamproof.engines.spark.stream.doors import WITH_KINDS, Door, packing
 from streamproof.engines.spark.stream.keys import split_by, together_because
@@ -286,17 +286,18 @@ def _for_spark(column: pa.Array) -> pa.Array:
 
 
 def open_sources(
-    frames: Mapping[str, Any], time: Layout | Mapping[str, Layout] | None, wanted: Sequence[str]
+    frames: Mapping[str, Any], time: Layout | Mapping[str, Layout] | None, given: Mapping[str, str]
 ) -> dict[str, SparkSource]:
-    """The tables of the plan's sources; one that is missing or too many is an error."""
+    """The tables of the plan's sources, by what each is given as; one that is missing or too many is an error."""
+    wanted = list(dict.fromkeys(given.values()))
     for name in frames:
         if name not in wanted:
             raise InputError(f'the plan has no source "{name}"', fix=did_you_mean(name, wanted))
     for name in wanted:
         if name not in frames:
             raise InputError(f'no input is given for the source "{name}"', fix=f'give inputs={{"{name}": table}}')
-    layouts = layouts_of(time, list(wanted))
-    return {name: SparkSource(name, frames[name], layouts[name]) for name in wanted}
+    layouts = layouts_of(time, wanted)
+    return {name: SparkSource(name, frames[table], layouts[table]) for name, table in given.items()}
 
 
 def make_query(
@@ -316,7 +317,8 @@ def make_query(
         if name not in known:
             raise InputError(f'there is no option "{name}" for a stream', fix=did_you_mean(name, known))
     with meaning(spark):
-        sources = open_sources(inputs, time, nodes.sources(plan))
+        plan, given = read_apart(plan)
+        sources = open_sources(inputs, time, given)
         typed = prepare(plan, {name: source.schema for name, source in sources.items()}, settings)
         folder = None if checkpoint is None else Path(checkpoint).resolve()
         return StreamQuery(spark, typed, sources, settings, Options(**options), checkpoint=folder, extra=extra)
