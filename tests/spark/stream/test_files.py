@@ -86,7 +86,7 @@ def _group(leader: int) -> str:
 @pytest.mark.slow
 def test_ctrl_c_leaves_no_process_behind(folder: Path) -> None:
     write_files(folder / "in", [events_table(chunk) for chunk in sales(files=40)])
-    command = [sys.executable, "-m", "tests.spark.stream.kill_target", str(folder)]
+    command = [sys.executable, "-m", "tests.spark.stream.kill_target", str(folder), "keyed"]
     driver = subprocess.Popen(command, cwd=Path(__file__).parents[3], start_new_session=True, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 300
     while not list(folder.glob("out/sealed-*")) and time.monotonic() < deadline:
