@@ -13,13 +13,19 @@ from streamproof.engines.spark.python import worker_python
 
 
 def test_archives_of_spark_are_left_out_and_nothing_else() -> None:
-    places = ["/a b/python/lib/pyspark.zip", "/home/mine.zip", "/x/python/lib/py4j-0.10.9.9-src.zip", "/it's here"]
+    places = [
+        "/a b/python/lib/pyspark.zip",
+        "/home/mine.zip",
+        "/x/python/lib/py4j-0.10.9.9-src.zip",
+        "/it's here",
+        "/*",
+    ]
     asked = "import os, sys; print(os.environ['PYTHONPATH']); print(sys.executable); print(sys.argv[1:])"
     done = subprocess.run(
         [worker_python("local[2]"), "-c", asked, "an argument", "'"],
         env={**os.environ, "PYTHONPATH": ":".join(places)}, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert done.stdout.splitlines() == ["/home/mine.zip:/it's here", sys.executable, """['an argument', "'"]"""]
+    assert done.stdout.splitlines() == ["/home/mine.zip:/it's here:/*", sys.executable, """['an argument', "'"]"""]
 
 
 def test_other_machines_and_another_spark_get_the_plain_program(

@@ -17,6 +17,7 @@ from typing import Final
 _SCRIPT: Final = """#!/bin/sh
 kept=
 IFS=:
+set -f
 for place in $PYTHONPATH; do
     case $place in
         */python/lib/pyspark.zip | */python/lib/py4j-*-src.zip) ;;

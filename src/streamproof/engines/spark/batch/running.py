@@ -63,10 +63,10 @@ def batch(spark: SparkSession, plan: Plan, inputs: Mapping[str, object], setting
         typed = prepare(plan, {name: schema for name, (schema, _) in ready.items()}, settings)
         with told(typed):
             frames = {name: frame for name, (_, frame) in ready.items()}
-            return _named(Context(spark, settings, frames, _one_row_each(inputs)), typed)
+            return _outer(Context(spark, settings, frames, _one_row_each(inputs)), typed)
 
 
-def _named(context: Context, typed: Typed) -> DataFrame:
+def _outer(context: Context, typed: Typed) -> DataFrame:
     """The result under the names of the schema, which a select gives by itself."""
     if isinstance(typed.node, nodes.Select) and NULL not in (kind for _, kind in typed.schema):
         source = build(context, typed.inputs[0])

@@ -105,7 +105,7 @@ class Journal:
         kept = self._memory.pop(place, None)
         if kept is not None and self._is_on_the_way(kept, head):
             return self._caught_up(kept.bucket, kept.number, head)
-        image = b"".join(self._get(-piece) or b"" for piece in range(1, head.pieces + 1)) if head.image else None
+        image = b"".join(self._blob(-piece) for piece in range(1, head.pieces + 1)) if head.image else None
         return self._caught_up(bucket_from(stage, place[2], image), head.image, head)
 
     def _is_on_the_way(self, kept: Kept, head: Head) -> bool:
@@ -153,9 +153,13 @@ class Journal:
 
     def _entry(self, number: int) -> tuple[str, bytes]:
         """The token of a micro-batch, and what it brought."""
+        blob = self._blob(number)
+        return blob[:TOKEN].decode(), blob[TOKEN:]
+
+    def _blob(self, number: int) -> bytes:
         blob = self._get(number)
         assert blob is not None, "a journal has no holes"
-        return blob[:TOKEN].decode(), blob[TOKEN:]
+        return blob
 
     def _get(self, number: int) -> bytes | None:
         found = self._blobs.getValue((number,))
