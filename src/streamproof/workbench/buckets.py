@@ -17,12 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from streamproof.engines.spark.stream.arrivals import advanced_sources, read_apart
+from streamproof.engines.spark.stream.blobs import from_blobs
 from streamproof.engines.spark.stream.bucket import Answer
 from streamproof.engines.spark.stream.doors import BUCKET, Door, pack
 from streamproof.engines.spark.stream.journal import Journal, Memory
 from streamproof.engines.spark.stream.keys import split_by
 from streamproof.engines.spark.stream.ship import Stage
-from streamproof.engines.spark.stream.wire import PACKED, Emit, Part, answer_schema, from_blobs
+from streamproof.engines.spark.stream.wire import PACKED, Emit, Part, answer_schema
 from streamproof.errors import StreamproofError
 from streamproof.events.bag import consolidate
 from streamproof.events.batch import Batch

@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from streamproof.engines.base import Settings
+from streamproof.engines.spark.stream.blobs import from_blobs
 from streamproof.engines.spark.stream.bucket import Bucket, bucket_from
 from streamproof.engines.spark.stream.chain import Chain
 from streamproof.engines.spark.stream.doors import Door, pack
 from streamproof.engines.spark.stream.links import forwarded
 from streamproof.engines.spark.stream.ship import Stage
-from streamproof.engines.spark.stream.wire import PACKED, Part, answer_schema, from_blobs
+from streamproof.engines.spark.stream.wire import PACKED, Part, answer_schema
 from streamproof.events.bag import consolidate
 from streamproof.events.batch import Batch
 from streamproof.events.time import BEGINNING, FOREVER

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from streamproof.engines.spark.stream.blobs import from_blobs
 from streamproof.engines.spark.stream.chain import Chain
 from streamproof.engines.spark.stream.failures import error_from
 from streamproof.engines.spark.stream.query import chained, hosted
 from streamproof.engines.spark.stream.running import state_store
 from streamproof.engines.spark.stream.ship import Shipment
-from streamproof.engines.spark.stream.wire import PACKED, PACKED_DDL, answer_schema, from_blobs
+from streamproof.engines.spark.stream.wire import PACKED, PACKED_DDL, answer_schema
 from streamproof.events.history import History
 from tests.spark.stream.chaining import chain_of
 from tests.spark.stream.chaining import micro_batches as chained_batches

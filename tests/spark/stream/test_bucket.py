@@ -10,9 +10,10 @@ import pytest
 
 from streamproof.engines.base import Settings
 from streamproof.engines.local import LocalEngine
+from streamproof.engines.spark.stream.blobs import from_blobs
 from streamproof.engines.spark.stream.bucket import Bucket, bucket_from, cut, joined
 from streamproof.engines.spark.stream.ship import Shipment, opened
-from streamproof.engines.spark.stream.wire import answer_schema, from_blobs
+from streamproof.engines.spark.stream.wire import answer_schema
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.advance import Advance
 from streamproof.events.batch import Batch

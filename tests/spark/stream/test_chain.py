@@ -11,12 +11,13 @@ import pytest
 import streamproof as sp
 from streamproof.engines.base import Settings, prepare
 from streamproof.engines.spark.sinks import FileSink, read_output
+from streamproof.engines.spark.stream.blobs import from_blobs
 from streamproof.engines.spark.stream.bucket import bucket_from
 from streamproof.engines.spark.stream.chain import Chain
 from streamproof.engines.spark.stream.doors import Door
 from streamproof.engines.spark.stream.files import FileRun, run_files
 from streamproof.engines.spark.stream.ship import Stage
-from streamproof.engines.spark.stream.wire import Part, answer_schema, from_blobs
+from streamproof.engines.spark.stream.wire import Part, answer_schema
 from streamproof.errors import InputError, RunError
 from streamproof.events.encode import cti
 from streamproof.events.history import History

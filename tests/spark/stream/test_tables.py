@@ -169,6 +169,17 @@ def test_a_change_feed_is_inserts_and_deletes(spark: SparkSession, folder: Path)
     assert [(r.le, r.payload["v"]) for r in read_output(folder / "out").to_rows()] == [(1, 11), (2, 20), (3, 30)]
 
 
+@pytest.mark.parametrize("word", ["upsert", None])
+def test_a_change_that_the_feed_does_not_name_is_not_lost(spark: SparkSession, folder: Path, word: str | None) -> None:
+    table = pa.table({"day": [1, 2], "v": [10, 20], "_change_type": ["insert", word]})
+    frame = table_stream(spark, write_files(folder / "in", [table]))
+    feed = ChangeFeed(mapping=sp.ColumnMapping(start="day"))
+    query = job(spark, sp.source("S")).stream({"S": frame}, time=feed, checkpoint=folder / "cp")
+    with pytest.raises(InputError, match="it has no weight, or a change that the feed does not name") as raised:
+        query.start(FileSink(folder / "out"), trigger=NOW).wait()
+    assert '"payload": {"v": 20}' in str(raised.value.at)
+
+
 MARKED = pa.table({
     "kind": pa.array([0, 0, 2, 0, 2], pa.int8()), "at": [1, 4, 5, 7, sp.FOREVER], "until": [9, 6, None, 8, None],
     "v": [10, 20, None, 30, None],
@@ -201,6 +212,23 @@ def test_a_retraction_needs_a_new_end(spark: SparkSession, folder: Path) -> None
     lenient.start(FileSink(folder / "rest"), trigger=NOW).wait()
     assert [r.payload["v"] for r in read_output(folder / "rest").to_rows()] == [10, 20, 30]
     assert [letter["why"] for letter in dead_letters(folder / "rest")] == ["its new end is missing"]
+
+
+@pytest.mark.parametrize(
+    "kinds", [pa.array(["insert", "insrt", "CTI", None, "cti"]), pa.array([0, 300, 2, None, 2], pa.int32())]
+)
+def test_a_kind_that_is_none_is_not_lost(spark: SparkSession, folder: Path, kinds: pa.Array) -> None:
+    frame = table_stream(spark, write_files(folder / "in", [MARKED.set_column(0, "kind", kinds)]))
+    query = job(spark, sp.source("S")).stream({"S": frame}, time=MARKS, checkpoint=folder / "cp")
+    with pytest.raises(InputError, match="its kind is none of insert, retract and cti") as raised:
+        query.start(FileSink(folder / "out"), trigger=NOW).wait()
+    assert '"payload": {"v": 20}' in str(raised.value.at)
+    lenient = job(spark, sp.source("S")).stream(
+        {"S": frame}, time=MARKS, checkpoint=folder / "lenient", on_error="dead_letter"
+    )
+    lenient.start(FileSink(folder / "rest"), trigger=NOW).wait()
+    assert [r.payload["v"] for r in read_output(folder / "rest").to_rows()] == [10]
+    assert [letter["event"]["payload"]["v"] for letter in dead_letters(folder / "rest")] == [20, 30]
 
 
 def test_retractions_without_ids_cannot_be_let_go(spark: SparkSession, folder: Path) -> None:

@@ -59,9 +59,16 @@ FILE_MANAGER: Final = {
 }
 """For a checkpoint on this machine's disk: the usual one asks the shell about every file. Both rename."""
 _CHECKSUMS: Final = "spark.streamproof.checksums"
+_SUMS_OF_ROWS: Final = {
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+}
+"""Spark adds up all bytes that it shuffles, to notice that a task which is done again gives other rows. On one machine
+nothing is done again, because nothing of a shuffle gets lost."""
 STREAMING: Final = {
     JAVA_OPTIONS: f"{_FIRST_COMPILER} -XX:+UseParallelGC {_UNCHECKED}",
     **FILE_MANAGER,
+    **_SUMS_OF_ROWS,
     _CHECKSUMS: "false",
 }
 """For a session that runs streams alone, on this machine: the kernels work in Python, so Java's second compiler, and a

@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamproof.engines.spark.metrics import OF_OUTPUT
+from streamproof.engines.spark.stream.blobs import from_blobs
 from streamproof.engines.spark.stream.checkpoint import write_atomically
-from streamproof.engines.spark.stream.wire import Emit, answer_schema, from_blobs
+from streamproof.engines.spark.stream.wire import Emit, answer_schema
 from streamproof.errors import InputError
 from streamproof.events import jsontext
 from streamproof.events.bag import consolidate

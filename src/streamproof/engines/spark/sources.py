@@ -144,11 +144,7 @@ class SparkSource:
             [F.pmod(F.xxhash64(*hashed), F.lit(buckets)).cast("int").alias(BUCKET)] if hashed and buckets > 1 else []
         )
         control = [column.alias(name) for name, column in self._control().items()]
-        frame = self._frame
-        if self._feed is not None:
-            words = [*self._feed.inserted, *self._feed.deleted]
-            frame = frame.filter(F.col(quoted(self._feed.change)).isin(words))
-        return frame.select(*bucket, *control, *payload.values())
+        return self._frame.select(*bucket, *control, *payload.values())
 
     def _cast(self, name: str, kind: Type) -> Column:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
@@ -181,12 +177,12 @@ class SparkSource:
         return {"kind": kind, "id": id_, "le": le, "re": self._end(start), "re_new": new}
 
     def _kinds(self) -> Column:
-        """The codes of the words; an unknown word is an insert without a time, which the door refuses."""
+        """The codes of the words; what is none has the code -1, which the door refuses."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         column = F.col(quoted(self._roles["kind"]))
         if self._frame.schema[self._roles["kind"]].dataType.simpleString() != "string":
-            return column.cast("tinyint")
+            return F.when(column.between(0, len(KIND_WORDS) - 1), column).otherwise(-1).cast("tinyint")
         codes = F.lit(-1)
         for code, word in enumerate(KIND_WORDS):
             codes = F.when(F.lower(column) == word, code).otherwise(codes)
@@ -198,7 +194,8 @@ class SparkSource:
         if self._feed is None:
             return F.col("w").cast("bigint")
         change = F.col(quoted(self._feed.change))
-        return F.when(change.isin(list(self._feed.deleted)), F.lit(-1)).otherwise(F.lit(1)).cast("bigint")
+        taken = F.when(change.isin(list(self._feed.deleted)), F.lit(-1))
+        return taken.when(change.isin(list(self._feed.inserted)), F.lit(1)).cast("bigint")  # else the door refuses it
 
     def _ticks(self, role: str) -> Column:
         """A time in ticks."""

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamproof.engines.local.snapshot import read_table, table_bytes
+from streamproof.engines.spark.stream.blobs import from_blobs
 from streamproof.engines.spark.stream.doors import WITH_KINDS, Door
 from streamproof.engines.spark.stream.lateness import LateRows
-from streamproof.engines.spark.stream.wire import ALL, Part, from_blobs
+from streamproof.engines.spark.stream.wire import ALL, Part
 from streamproof.events.advance import Advance
 from streamproof.events.notation import write_json
 from streamproof.events.order import Ints, ints

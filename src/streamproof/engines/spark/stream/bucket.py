@@ -14,10 +14,11 @@ import pyarrow as pa
 from streamproof.engines.local import snapshot
 from streamproof.engines.local.graph import Graph
 from streamproof.engines.spark.stream.arrivals import Arrivals, advanced_sources
+from streamproof.engines.spark.stream.blobs import from_blobs, to_blob
 from streamproof.engines.spark.stream.doors import Door
 from streamproof.engines.spark.stream.lateness import LateRows
 from streamproof.engines.spark.stream.ship import Stage
-from streamproof.engines.spark.stream.wire import Part, from_blobs, to_blob
+from streamproof.engines.spark.stream.wire import Part
 from streamproof.errors import InputError
 from streamproof.events.batch import Batch
 from streamproof.events.encode import Encoder

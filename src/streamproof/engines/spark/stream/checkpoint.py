@@ -17,7 +17,7 @@ from streamproof.errors import InputError
 from streamproof.plan.check import Typed
 from streamproof.plan.rewrites.normal_form import to_plan
 
-VERSION: Final = 2
+VERSION: Final = 3
 FILE: Final = "streamproof.json"
 
 

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from streamproof.engines.spark.stream.blobs import to_blob
 from streamproof.engines.spark.stream.failures import WorkerError
 from streamproof.engines.spark.stream.hashing import bucket_numbers
-from streamproof.engines.spark.stream.wire import ALL, PACKED, to_blob
+from streamproof.engines.spark.stream.wire import ALL, PACKED
 from streamproof.engines.spark.stream.workers import settle
 from streamproof.errors import InputError
 from streamproof.events.notation import write_value
@@ -175,6 +176,7 @@ class _Incoming:
         """The rules that look at one row."""
         event, retract = self.kind != CTI, self.kind == RETRACT
         faults: list[tuple[Flags, str, Any]] = [
+            ((self.kind < INSERT) | (self.kind > CTI), "its kind is none of insert, retract and cti", "bad_input"),
             (_absent(self.column["le"]), "its time is missing", "bad_input"),
             (_absent(self.column["re"]) & event, "its end is missing", "bad_input"),
             (_outside(self.le) | (_outside(self.re) & event), "its time lies outside ±2^62 ticks", "overflow"),
@@ -182,6 +184,9 @@ class _Incoming:
         if "kind" in self.column:
             endless = _absent(self.column["re_new"]) if "re_new" in self.column else retract
             faults.append((endless & retract, "its new end is missing", "bad_input"))
+        if "w" in self.column:
+            why = "it has no weight, or a change that the feed does not name"
+            faults.append((_absent(self.column["w"]), why, "bad_input"))
         inserts = (self.kind == INSERT) & event
         faults.append((inserts & (self.re <= self.le), "its lifetime is empty", "empty_lifetime"))
         for bad, why, name in faults:

@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
+from streamproof.engines.spark.stream.blobs import from_blobs, to_blob
 from streamproof.engines.spark.stream.bucket import Answer, Bucket, bucket_from
 from streamproof.engines.spark.stream.ship import Stage
-from streamproof.engines.spark.stream.wire import PARTS, Part, to_blob
+from streamproof.engines.spark.stream.wire import PARTS, Part
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import MapState
@@ -182,5 +183,5 @@ def write_parts(parts: list[Part]) -> bytes:
 
 def read_parts(blob: bytes) -> Iterator[Part]:
     """The inverse of `write_parts`."""
-    rows: list[dict[str, Any]] = pa.ipc.read_record_batch(pa.py_buffer(blob), PARTS).to_pylist()
+    rows: list[dict[str, Any]] = from_blobs([blob], PARTS).to_pylist()
     return (Part(events=0, **row) for row in rows)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from streamproof.engines.spark.stream.blobs import from_blobs, to_blob
 from streamproof.engines.spark.stream.doors import by_bucket
 from streamproof.engines.spark.stream.hashing import bucket_numbers
-from streamproof.engines.spark.stream.wire import Part, from_blobs, to_blob
+from streamproof.engines.spark.stream.wire import Part
 
 if TYPE_CHECKING:
     from streamproof.engines.spark.stream.bucket import Answer
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 def forwarded(stage: Stage, answer: Answer, bucket: int) -> Iterator[tuple[int, int, Part]]:
     """What an answer has for later stages: query, bucket and part."""
+    if not stage.links:
+        return
     rows = None if answer.rows is None else from_blobs([answer.rows], stage.typed.schema.arrow_rows)
     for link in stage.links:
         numbers = None

@@ -19,21 +19,13 @@ from streamproof.engines.spark.sinks import Output, Sink
 from streamproof.engines.spark.sources import Layout, SparkSource, layouts_of, spark_type
 from streamproof.engines.spark.stream import checkpoint as checkpoints
 from streamproof.engines.spark.stream.arrivals import advanced_sources, read_apart
+from streamproof.engines.spark.stream.blobs import from_blobs
 from streamproof.engines.spark.stream.chain import Chain, Stages, chaining_pays
 from streamproof.engines.spark.stream.doors import WITH_KINDS, Door, packing
 from streamproof.engines.spark.stream.keys import split_by, together_because
 from streamproof.engines.spark.stream.running import STATE_STORE, Running, Watcher, start
 from streamproof.engines.spark.stream.ship import Shipment
-from streamproof.engines.spark.stream.wire import (
-    ANSWER_DDL,
-    LINK,
-    LINK_DDL,
-    PACKED,
-    PACKED_DDL,
-    Emit,
-    answer_schema,
-    from_blobs,
-)
+from streamproof.engines.spark.stream.wire import ANSWER_DDL, LINK, LINK_DDL, PACKED, PACKED_DDL, Emit, answer_schema
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.schema import Schema, type_of_arrow
 from streamproof.events.validate import Policy

@@ -1,12 +1,10 @@
 """What travels between the parts of a streaming query: rows of Arrow blobs, and their columns in Spark.
 
-Before the shuffle, the rows of a source that go to one bucket are one blob; after it, so is the answer of a bucket. A
-blob is an Arrow record batch without its schema, which both ends know.
+Before the shuffle, the rows of a source that go to one bucket are one blob; after it, so is the answer of a bucket.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -82,20 +80,6 @@ class Part:
     dead: bytes | None = None
     all: bytes | None = None
     rows: bytes | None = None
-
-
-def to_blob(rows: pa.Table | pa.RecordBatch) -> bytes:
-    """Rows as a blob."""
-    if isinstance(rows, pa.Table):
-        batches = rows.combine_chunks().to_batches()
-        rows = batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema)
-    return bytes(rows.serialize())
-
-
-def from_blobs(blobs: Iterable[bytes], schema: pa.Schema) -> pa.Table:
-    """The rows of blobs, one after the other."""
-    batches = [pa.ipc.read_record_batch(pa.py_buffer(blob), schema) for blob in blobs]
-    return pa.Table.from_batches(batches, schema=schema)
 
 
 def answer_schema(schema: Schema, emit: Emit) -> pa.Schema:
