@@ -180,6 +180,12 @@ MUTANTS: Final = (
            "return self._caught_up(kept.bucket, kept.number, head)", "return kept.bucket", "spark-buckets"),
     Mutant("journal: an image leaves the entries before it in force", f"{S}/journal.py",
            "bucket_from(stage, place[2], image), head.image, head)", "bucket_from(stage, place[2], image), 0, head)", "spark-buckets"),
+    Mutant("blobs: a number that needs one byte more loses it", f"{S}/blobs.py",
+           "if most - least < 1 << 8 * width]", "if most - least <= 1 << 8 * width]", "spark-buckets"),
+    Mutant("blobs: equal numbers above 1 are read as 1", f"{S}/blobs.py",
+           "            out[:] = self.least\n", "            out[:] = min(self.least, 1)\n", "spark-buckets"),
+    Mutant("blobs: numbers of several blobs are read in reverse order", f"{S}/blobs.py",
+           "zip(written, places[:-1].tolist(), strict=True)", "zip(written[::-1], places[:-1].tolist(), strict=True)", "spark-buckets"),
     # --- Spark in batch mode --------------------------------------------------------------------------------------
     Mutant("batch: pairs are found in every bin they share", f"{B}/bins.py", "return inside & once & here", "return inside & here", "spark-batch"),
     Mutant("batch: pairs are found at every level they share", f"{B}/bins.py", "return inside & once & here", "return inside & once", "spark-batch"),

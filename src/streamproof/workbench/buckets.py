@@ -30,7 +30,7 @@ from streamproof.events.batch import Batch
 from streamproof.events.encode import cti
 from streamproof.events.history import History
 from streamproof.events.physical import PhysicalStream, to_batches
-from streamproof.events.time import FOREVER
+from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.events.validate import Validator
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
@@ -121,8 +121,9 @@ class Hosted:
                 chunk = stream.slice(start, end - start)
                 if last:
                     chunk = PhysicalStream.concat([chunk, cti(stream.schema, FOREVER)])
-                if len(chunk):
-                    batches.append(pack(door, self._with_buckets(door, chunk), 0))
+                at = choices.randint(0, len(chunk))  # a micro-batch comes in as several Arrow batches
+                pieces = [piece for piece in (chunk.slice(0, at), chunk.slice(at)) if len(piece)]
+                batches += [pack(door, self._with_buckets(door, piece), order) for order, piece in enumerate(pieces)]
             yield pa.Table.from_batches(batches, schema=PACKED)
 
     def _cuts(self, length: int, count: int, choices: random.Random) -> list[int]:
@@ -204,9 +205,18 @@ def _in_buckets(hosted: Hosted) -> Ran:
         answers = workers.answers(_parts(table))
         for number, (parts, answer) in answers.items():
             told.setdefault(number, []).append((answer.cti, answer.rows))
-            progress[number].check({stage.doors[part.source].name: part.cti for part in parts}, answer.cti)
+            progress[number].check(_reached(stage, parts), answer.cti)
     ran = hosted.ran(told)
     return replace(ran, broken=ran.broken or next(filter(None, (one.broken for one in progress)), WELL))
+
+
+def _reached(stage: Stage, parts: Sequence[Part]) -> dict[str, int]:
+    """The CTI of each source that a bucket hears of."""
+    reached: dict[str, int] = {}
+    for part in parts:
+        name = stage.doors[part.source].name
+        reached[name] = max(part.cti, reached.get(name, BEGINNING))
+    return reached
 
 
 class _Workers:
