@@ -114,6 +114,8 @@ MUTANTS: Final = (
            "            tied = before\n        if tied < k", "            tied += 1\n        if tied < k"),
     Mutant("top-k: what ties is not in the same place", f"{W}/topk.py",
            "elif last >= 0 and _before(keys, last, member):", "elif last >= 0:"),
+    Mutant("top-k: events pass by a window that is still open", f"{W}/passing.py", "re[n] <= end <= frontier", "re[n] <= end"),
+    Mutant("top-k: events of other groups pass by together", f"{W}/passing.py", "group[n] != group[n - 1] or ", ""),
     Mutant("top-k: nulls come first", f"{W}/topk.py",
            "return [(~known).astype(np.int64),", "return [known.astype(np.int64),"),
     Mutant("boundaries: an instant that nobody has stays", f"{W}/boundaries.py",

@@ -20,7 +20,7 @@ from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.expr import Apply, Call, Cast, Col, Expr, Lit, children, literal
 from streamproof.plan.expr import Case as CaseExpr
 from streamproof.plan.nodes import Node, Plan
-from streamproof.plan.windows import Hopping, Snapshot, Tumbling
+from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling
 from streamproof.workbench.smaller_streams import simpler_values
 
 
@@ -86,6 +86,10 @@ def _simpler_nodes(plan: Plan) -> Iterator[Plan]:
 def _simpler_fields(value: Any, default: Any) -> Iterator[Any]:
     if isinstance(default, str | int | None) and value != default:
         yield default
+    if isinstance(value, int) and value > 1:
+        yield from dict.fromkeys((1, value // 2, value - 1))
+    if isinstance(value, CountStart | CountEnd):
+        yield from (replace(value, n=n) for n in dict.fromkeys((1, value.n - 1)) if n < value.n)
     if isinstance(value, Hopping):
         yield Tumbling(value.size, value.offset)
     if isinstance(value, Hopping | Tumbling):

@@ -35,7 +35,12 @@ def _without_parts(events: tuple[Event, ...]) -> Iterator[tuple[Event, ...]]:
         yield tuple(event for event in events if not isinstance(event, Cti))
     for n in reversed(range(len(events))):
         event = events[n]
-        yield _without_ids(events, {event.id}) if isinstance(event, Insert) else _without(events, n)
+        if not isinstance(event, Insert):
+            yield _without(events, n)
+            continue
+        yield _without_ids(events, {event.id})
+        if sum(isinstance(other, Insert) and other.id == event.id for other in events) > 1:
+            yield _without_life(events, n)
 
 
 def _without_runs(events: tuple[Event, ...]) -> Iterator[tuple[Event, ...]]:
@@ -61,6 +66,19 @@ def _without(events: tuple[Event, ...], n: int) -> tuple[Event, ...]:
             if isinstance(event, Retract) and event.id == gone.id:
                 rest[k] = replace(event, re=gone.re)
                 break
+    return (*events[:n], *rest)
+
+
+def _without_life(events: tuple[Event, ...], n: int) -> tuple[Event, ...]:
+    """Without one insert and its changes up to where it is taken away, of an event that comes more than once."""
+    gone, rest = events[n], list[Event]()
+    assert isinstance(gone, Insert)
+    lives = True
+    for event in events[n + 1 :]:
+        if not lives or isinstance(event, Cti) or event.id != gone.id:
+            rest.append(event)
+        else:
+            lives = not (isinstance(event, Retract) and event.re_new <= event.le)
     return (*events[:n], *rest)
 
 

@@ -8,10 +8,14 @@ from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context
 from streamproof.kernels.cells import Ints, Layout
 from streamproof.kernels.windows.aggregates import Aggregates
+from streamproof.kernels.windows.changes import Events
+from streamproof.kernels.windows.frames import Frames
+from streamproof.kernels.windows.grid import Grid
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.liveliness import Liveliness
 from streamproof.kernels.windows.modules import Modules
 from streamproof.kernels.windows.outputs import Memory
+from streamproof.kernels.windows.passing import without_passing
 from streamproof.kernels.windows.segments import Members, Rows, Windows, largest
 from streamproof.kernels.windows.topk import Ranking
 from streamproof.plan import nodes
@@ -27,7 +31,7 @@ class Evaluator:
         plain = isinstance(node, nodes.Aggregation) and lively.watch == "members"
         self.kept = Kept(typed.inputs[0].schema, context, payload=not plain)
         self.layout = Layout.of(typed.schema)
-        self._lively = lively
+        self._lively, self._strings = lively, context.strings
         match node:
             case nodes.Aggregation():
                 self._how: Aggregates | Ranking | Modules = Aggregates(node.aggs, self.kept, self.layout)
@@ -45,6 +49,12 @@ class Evaluator:
     def lost(self) -> set[int]:
         """The windows that the last call failed for, and that have no rows therefore."""
         return self._how.lost if isinstance(self._how, Modules) else set()
+
+    def without_passing(self, events: Events, frames: Frames, frontier: int) -> Events:
+        """The events that may matter: of those that only pass by, a ranking needs few."""
+        if not isinstance(self._how, Ranking) or not isinstance(frames, Grid):
+            return events
+        return without_passing(events, frames, frontier, self._how, self.kept.layout, self._strings)
 
     def rows(self, members: Members, change: Members | None = None, memory: Memory | None = None) -> Rows:
         """The rows of all windows. What is remembered of before becomes what is remembered of now."""

@@ -33,8 +33,10 @@ from streamproof.plan.windows import CountEnd, CountStart, Snapshot
 class General(Moving):
     """One node over all groups, with every live event and the last rows of every window that may still change."""
 
-    def __init__(self, typed: Typed, context: Context) -> None:
+    def __init__(self, typed: Typed, context: Context, *, keeps_all: bool = True) -> None:
+        """``keeps_all`` False: events that cannot matter any more are not looked at."""
         super().__init__(typed, context)
+        self._keeps_all = keeps_all
         self.evaluator = Evaluator(typed, context, self.lively)
         self.frames = frames_of(typed, self.lively, context)
         self.outputs = Outputs(self.evaluator.layout.width, stateful=self.evaluator.stateful)
@@ -48,7 +50,10 @@ class General(Moving):
     def on_batch(self, delta: Delta) -> Delta:
         step = self._advance(delta)
         delta = self.frames.inside(delta) if isinstance(self.frames, Grid) else delta
-        settled = ordered(*self.frames.placed(self.read(delta)))
+        events = self.read(delta)
+        if not self._keeps_all:
+            events = self.evaluator.without_passing(events, self.frames, step.frontier)
+        settled = ordered(*self.frames.placed(events))
         if isinstance(self.frames, Grid):
             settled = self._without_ageless(settled, delta, step.frontier)
         events = Events.of(settled)

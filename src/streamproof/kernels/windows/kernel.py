@@ -21,7 +21,7 @@ class WindowKernel:
 
     def __init__(self, typed: Typed, context: Context, *, fast: bool = True) -> None:
         """``fast`` False keeps every event, also where sums would do: slower, but with more to look at."""
-        general = General(typed, context)
+        general = General(typed, context, keeps_all=not fast)
         self._how: General | Panes | Edges | Extremes = general
         self._usable = general.evaluator.kept.usable
         if fast and Panes.can(typed, context):

@@ -27,15 +27,19 @@ class Ranking:
 
     def best(self, members: Members) -> tuple[Ints, Cells]:
         """The members that are kept, and the cells of their rows."""
-        keys = [key for column, descending in self._by for key in self._keys(members, column, descending)]
         if not len(members.w):
             return members.window, self._rows(members.cells, members.window)
-        columns = keys[0].reshape(-1, 1) if len(keys) == 1 else np.column_stack(keys)
+        keys = self._all_keys(members)
+        columns = _side_by_side(keys)
         at = self._candidates(members, columns)
         at = at[np.lexsort((*(key[at] for key in keys[::-1]), members.window[at]))]
         rank = np.empty(len(at), np.int64)
         size = _ranks(members.window, members.w, columns, at, rank, self._k)
         return at[:size], self._rows(members.cells[at[:size]], rank[:size])
+
+    def ahead(self, members: Members) -> Ints:
+        """The members behind fewer than k others of their window, and perhaps a few more; all of a window below 0."""
+        return self._candidates(members, _side_by_side(self._all_keys(members)))
 
     def _candidates(self, members: Members, keys: Cells) -> Ints:
         """The members that may be among the first, so that only these are sorted."""
@@ -43,6 +47,9 @@ class Ranking:
             return np.arange(len(members.w))
         found = np.empty(len(members.w), np.int64)
         return found[: _near_top(members.window, keys, np.empty(self._k, np.int64), found)]
+
+    def _all_keys(self, members: Members) -> list[Ints]:
+        return [key for column, descending in self._by for key in self._keys(members, column, descending)]
 
     def _keys(self, members: Members, column: int, descending: bool) -> list[Ints]:
         keys = [~key if descending else key for key in members.order_keys(column)]
@@ -63,11 +70,15 @@ class Ranking:
         return out
 
 
+def _side_by_side(keys: list[Ints]) -> Cells:
+    return keys[0].reshape(-1, 1) if len(keys) == 1 else np.column_stack(keys)
+
+
 @loop
 def _near_top(window, keys, top, found):  # type: ignore[no-untyped-def]
     """Find the members that fewer than k others of their window come strictly before, and perhaps a few more.
 
-    ``top`` is for k members, the first ones so far in order. How many were found.
+    ``top`` is for k members, the first ones so far in order. Of a window below 0 all are found. How many were found.
     """
     k = len(top)
     size = first = 0
@@ -78,7 +89,7 @@ def _near_top(window, keys, top, found):  # type: ignore[no-untyped-def]
                 held = _insert(keys, top, held, last)
             last += 1
         for member in range(first, last):
-            if held < k or not _before(keys, top[k - 1], member):
+            if held < k or window[member] < 0 or not _before(keys, top[k - 1], member):
                 found[size] = member
                 size += 1
         first = last

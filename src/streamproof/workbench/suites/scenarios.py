@@ -81,14 +81,21 @@ def others() -> tuple[Intent, ...]:
 
 
 def longer() -> tuple[Intent, ...]:
-    """Streams long enough that state is tidied on the way."""
+    """Streams long enough that windows open and close with one batch, and that state is tidied on the way."""
     a, b = I.stream(), I.stream()
     calm = I.events(
         most=60, duration=I.one_of("short", "point"), overlap=I.one_of("low", "medium"), speculative=False,
         pattern=I.one_of("random", "staggered"), duplicates="none",
     )  # fmt: skip
+    brief = I.events(
+        most=80, duration="short", overlap=I.one_of("low", "medium"), liveliness=12, disorder="in_order",
+        speculation=I.one_of("none", "mixed"), speculative=False, pattern=I.one_of("random", "staggered"),
+    )  # fmt: skip
+    tumbling = I.window("tumbling")
     stateful = ("agg", "topk", "session", "coalesce", "stitch", "distinct", "alter_duration")
     return (
+        a.topk(window=tumbling).over(brief).called("passing-events"),
+        a.group_apply(lambda g: g.topk(window=tumbling)).over(brief).called("passing-groups"),
         I.operator(a, among=stateful).over(calm).called("long-streams"),
         I.operator(a, b, among=JOINS).over(calm).called("long-joins"),
     )
