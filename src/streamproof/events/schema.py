@@ -134,11 +134,13 @@ class Schema:
     columns: tuple[tuple[str, Type], ...] = ()
     unit: Unit | None = None
     _rows: pa.Schema | None = field(default=None, init=False, repr=False, compare=False)  # every batch asks for it
+    _kinds: Mapping[str, Type] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.unit is not None and self.unit not in UNITS:
             raise PlanError(f"unknown time unit {self.unit!r}", fix=f"use one of {', '.join(UNITS)}, or none")
         check_names(self.names)
+        object.__setattr__(self, "_kinds", dict(self.columns))
 
     @staticmethod
     def of(
@@ -156,12 +158,11 @@ class Schema:
         return iter(self.columns)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names
+        return name in self._kinds
 
     def __getitem__(self, name: str) -> Type:
-        for column, kind in self.columns:
-            if column == name:
-                return kind
+        if name in self._kinds:
+            return self._kinds[name]
         fix = did_you_mean(name, self.names) if self.names else "an empty input has no columns: declare its schema"
         raise PlanError(f'unknown column "{name}"', fix=fix, name="unknown_column")
 

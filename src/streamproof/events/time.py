@@ -39,6 +39,7 @@ _WORDS: Final = {
     "nanosecond": "ns", "microsecond": "us", "millisecond": "ms", "sec": "s", "second": "s",
     "min": "m", "minute": "m", "hr": "h", "hour": "h", "day": "d", "week": "w", "µs": "us",
 }  # fmt: skip
+MAX_DURATION: Final = 100  # characters of a length of time
 _DURATION: Final = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-zµ]+)?")
 
 
@@ -54,6 +55,10 @@ def duration(span: Span, unit: Unit | None) -> int:
         raise PlanError(f"{span} is not a duration", fix='write ticks (5) or text with a unit ("5s")')
     if isinstance(span, int):
         return checked(span, "the duration")
+    if isinstance(span, str) and len(span) > MAX_DURATION:
+        raise PlanError(
+            f"a duration has {len(span)} characters, the limit is {MAX_DURATION}", at=span[:40], name="limit_exceeded"
+        )
     if isinstance(span, str) and re.fullmatch(r"\s*[+-]?\d+\s*", span):
         return checked(int(span), "the duration")
     if unit is None:
@@ -125,9 +130,9 @@ def to_tick(moment: datetime, unit: Unit) -> int:
     """
     if moment.tzinfo is None:
         raise InputError(f"the time {moment.isoformat()} has no zone", fix='add one, e.g. "2024-05-01T12:00:00Z"')
-    since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
     micros = (since.days * 86400 + since.seconds) * 10**6 + since.microseconds
-    return micros * TICKS_PER_SECOND[unit] // 10**6
+    return checked(micros * TICKS_PER_SECOND[unit] // 10**6, f"the time {moment.isoformat()} in {unit}")
 
 
 def show_moment(tick: int, unit: Unit | None) -> str:

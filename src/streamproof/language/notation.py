@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from datetime import date, datetime
@@ -27,7 +28,9 @@ from streamproof.plan.windows import WINDOWS, Window
 
 VERSION: Final = 1
 MAX_DEPTH: Final = 200
-MAX_SIZE: Final = 5_000_000  # characters of a plan file
+MAX_SIZE: Final = 2_000_000  # characters of a plan file
+_DOCUMENT: Final = ("version", "plan")
+_HALF_CHARACTER: Final = re.compile("[\ud800-\udfff]")  # of two that make one only together: no file can hold it
 Data: TypeAlias = "dict[str, Any]"
 
 OPS: Final[dict[str, type[Node]]] = {node.op: node for node in NODES} | {"anti_join": nodes.AntiJoin}
@@ -41,14 +44,17 @@ class Codec:
     write: Callable[[Any], Any]
 
 
-def check_size(text: str) -> None:
-    """Refuse a plan file that is too large to be one, before anything reads it."""
-    if len(text) > MAX_SIZE:
+def check_size(text: str, limit: int = MAX_SIZE) -> None:
+    """Refuse a plan file that is too large to be one, or no text, before anything reads it."""
+    if len(text) > limit:
         raise PlanError(
-            f"the plan file has {len(text)} characters, the limit is {MAX_SIZE}",
+            f"the plan file has {len(text)} characters, the limit is {limit}",
             fix="split the plan, or check that this is a plan file",
             name="limit_exceeded",
         )
+    half = _HALF_CHARACTER.search(text)
+    if half:
+        raise PlanError(f"half a character at {half.start()}: the text is not Unicode", fix="save it as UTF-8")
 
 
 def from_document(document: object) -> Plan:
@@ -56,8 +62,11 @@ def from_document(document: object) -> Plan:
     if isinstance(document, Mapping) and "op" not in document:
         if "plan" not in document:
             raise PlanError('a plan file holds a node with "op", or {"version": 1, "plan": …}', at="plan")
+        for key in document:
+            if key not in _DOCUMENT:
+                raise PlanError(f'a plan file has no field "{key}"', at="plan", fix=did_you_mean(str(key), _DOCUMENT))
         version = document.get("version", VERSION)
-        if version != VERSION:
+        if version != VERSION or isinstance(version, bool):
             raise PlanError(
                 f"the plan file has version {version!r}, this program reads version {VERSION}",
                 fix="update streamproof, or write the plan again in the old notation",
@@ -119,7 +128,7 @@ def _read_field(kind: type[Node], field: Field[Any], value: Any, path: str, dept
         error.at = path if error.at is None else f"{path}: {error.at}"
         raise
     except (TypeError, ValueError, AttributeError, KeyError) as error:
-        raise PlanError(f"cannot read {value!r} here: {error}", at=path) from None
+        raise PlanError(f"cannot read {repr(value)[:80]} here: {error}", at=path) from None
 
 
 def to_data(plan: Plan) -> Data:

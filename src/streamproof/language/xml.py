@@ -33,6 +33,7 @@ suffix = ".xml"
 _ROLES: Final = ("left", "right", "apply")
 _NUMBERS: Final = ("every", "k", "n")
 _FLAGS: Final = {"true": True, "false": False}
+_WHOLE: Final = re.compile(r"[+-]?\d{1,40}", re.ASCII)
 _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -50,6 +51,9 @@ def loads(text: str) -> Plan:
         raise PlanError(f"not XML: {error}", at=f"line {line}, column {column}") from None
     if root.tag != "plan":
         return from_document(_read_node(root, 0))
+    for key in root.attrib:
+        if key != "version":
+            raise PlanError(f'<plan> has no attribute "{key}"', fix=did_you_mean(key, ["version"]))
     version = root.get("version", str(VERSION))
     if version != str(VERSION):
         return from_document({"version": version, "plan": None})  # refused there, with the advice
@@ -190,14 +194,16 @@ def _read_param(element: Element) -> Any:
     try:
         return readers[kind](text)  # type: ignore[operator]  # a table of readers of text
     except (ValueError, KeyError):
-        raise PlanError(f"{text!r} is not of the type {kind}", at=f"<{element.tag}>", name="type_mismatch") from None
+        raise PlanError(
+            f"{text[:40]!r} is not of the type {kind}", at=f"<{element.tag}>", name="type_mismatch"
+        ) from None
 
 
 def _scalar(key: str, text: str) -> Any:
     """An attribute as the notation's scalar; what is no number stays text, for the notation to refuse by name."""
     if key in _NUMBERS:
-        return int(text) if re.fullmatch(r"[+-]?\d+", text, re.ASCII) else text
-    if key == "dur" and re.fullmatch(r"[+-]?\d+", text, re.ASCII):
+        return int(text) if _WHOLE.fullmatch(text) else text
+    if key == "dur" and _WHOLE.fullmatch(text):
         return int(text)
     return _FLAGS.get(text, text) if key in ("final", "latest", "empty") else text
 

@@ -49,7 +49,11 @@ class Typed:
 def check(plan: Plan, sources: Mapping[str, Schema] | None = None, *, registry: Registry | None = None) -> Typed:
     """The typed plan, given the schemas of the sources that do not declare their own."""
     checker = _Checker(dict(sources or {}), registry or installed())
-    return checker.visit(plan, _Place())
+    try:
+        return checker.visit(plan, _Place())
+    except RecursionError:
+        fix = "name parts of it and combine those, or ask for less at once"
+        raise PlanError("the plan is nested too deeply", fix=fix, name="limit_exceeded") from None
 
 
 def walk(typed: Typed) -> Iterator[Typed]:
@@ -74,6 +78,9 @@ class _Place:
     path: str = "plan"
     bound: tuple[tuple[str, Typed], ...] = ()
     group: Typed | None = None
+    made: dict[tuple[int, int], Typed] | None = (
+        None  # of a lowered query: its parts, many of which stand in many places
+    )
 
     def into(self, step: str) -> _Place:
         return replace(self, path=f"{self.path}.{step}")
@@ -89,6 +96,14 @@ class _Checker:
         self.seen: dict[str, Typed] = {}  # each source once, so that two mentions share one object
 
     def visit(self, plan: Plan, place: _Place) -> Typed:
+        if place.made is None:
+            return self._located(plan, place)
+        key = id(plan), id(place.group)
+        if key not in place.made:
+            place.made[key] = self._located(plan, place)
+        return place.made[key]
+
+    def _located(self, plan: Plan, place: _Place) -> Typed:
         try:
             return self._visit(plan, place)
         except StreamproofError as error:
@@ -168,13 +183,15 @@ class _Checker:
                 schemas[name] = self.visit(part, place.into(f"bind.{name}")).schema
             except StreamproofError as error:
                 raise at_place(error, plan.query.text, word_offset(plan.query.text, name, 0)) from None
-        return self.visit(lowered(plan, schemas, self.registry), place)
+        query = lowered(plan, schemas, self.registry)  # lives as long as the parts that are known by their identity
+        return self.visit(query, replace(place, made={}))
 
     def _group_apply(self, plan: nodes.GroupApply, place: _Place) -> Typed:
         source = self.visit(plan.input, place.into("in"))
         key = [(name, source.schema[name]) for name in plan.key]
         # bindings from outside are hidden: inside, everything is per group
-        inside = _Place(f"{place.path}.apply", group=Typed(nodes.GroupInput(), source.schema))
+        group = Typed(nodes.GroupInput(), source.schema)
+        inside = _Place(f"{place.path}.apply", group=group, made=place.made)
         applied = self.visit(plan.apply, inside)
         clash = set(plan.key) & set(applied.schema.names)
         if clash:

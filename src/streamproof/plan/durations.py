@@ -18,7 +18,7 @@ from streamproof.plan.expr import Expr
 from streamproof.plan.parse import parse
 from streamproof.plan.text import to_text
 
-_WHOLE: Final = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
+_WHOLE: Final = re.compile(r"\s*[+-]?\d{1,40}\s*", re.ASCII)
 _WITH_UNIT: Final = re.compile(r"\s*[+-]?(\d+(\.\d+)?\s*[a-zµ]+[\s,]*)+", re.IGNORECASE | re.ASCII)
 
 

@@ -67,19 +67,31 @@ class QueryMaker:
                 within = self.span(1, 6) if self.choices.chance(50) else None
                 return eql.Changes(stream, "v", self.choices.pick((1, 2, 3)), way, within)
             case "sequence":
-                within = self.span(1, 6) if self.choices.chance(70) else None
-                outer, inner = (self.instant(by, depth - 1, clocks=False) for _ in range(2))
-                return eql.Sequence(outer, inner, within)
+                return self.sequence(by, depth)
             case "periodic":
-                return eql.Periodic(
-                    eql.Lasting(self.instant(by, 0, clocks=False), self.span(3, 9), by), self.span(1, 4)
-                )
+                begin = self.clock() if not by and self.choices.chance(25) else self.instant(by, 0, clocks=False)
+                return eql.Periodic(eql.Lasting(begin, self.span(3, 9), by), self.span(1, 4))
             case "inside":
                 return eql.Sequence(
                     self.lasting(by, 2 if self.choices.chance(30) else depth - 1),
                     self.instant(by, depth - 1, clocks=False),
                 )
         return self.clock()
+
+    def sequence(self, by: tuple[str, ...], depth: int) -> Event:
+        """Two instants, one of which may be a time."""
+        within = self.span(1, 6) if self.choices.chance(70) else None
+        outer, inner = (self.instant(by, depth - 1, clocks=False) for _ in range(2))
+        if not self.choices.chance(30):
+            return eql.Sequence(outer, inner, within)
+        clock = self.clock()
+        if not isinstance(clock, eql.Once):
+            within = within or self.span(1, 6)
+        return (
+            eql.Sequence(outer, clock, within)
+            if not by and self.choices.chance(40)
+            else eql.Sequence(clock, inner, within)
+        )
 
     def clock(self) -> Event:
         match self.choices.pick(("every", "cron", "once")):
@@ -131,8 +143,9 @@ class QueryMaker:
             case "at":
                 return self._at(stream, window, shared)
             case "during":
-                empty = not group and self.choices.chance(30)
-                return Query(self.items(), stream, eql.Meanwhile(self.lasting()), empty=empty, **shared)
+                event = self.lasting()
+                empty = not group and not ticks_forever(event) and self.choices.chance(30)
+                return Query(self.items(), stream, eql.Meanwhile(event), empty=empty, **shared)
         hop = self.span(1, 5) if self.choices.chance(60) else None
         event = self.lasting()
         window = window or (5 if hop is not None else None)
@@ -141,11 +154,23 @@ class QueryMaker:
     def _at(self, stream: str, window: Any, shared: dict[str, Any]) -> Query:
         by = ("k",) if self.choices.chance(40) else ()
         event = self.instant(by)
-        if isinstance(event, eql.Every | eql.Cron) and window is None:
+        clock = isinstance(event, eql.Once) or ticks_forever(event)
+        if ticks_forever(event) and window is None:
             window = 4
-        clock = isinstance(event, eql.Once | eql.Every | eql.Cron)
         empty = window is not None and not shared["group"] and not clock and self.choices.chance(30)
         return Query(self.items(), stream, eql.At(event, by), window=window, empty=empty, **shared)
+
+
+def ticks_forever(event: Event) -> bool:
+    """Whether an event comes again and again without any tuple."""
+    match event:
+        case eql.Every() | eql.Cron():
+            return True
+        case eql.Periodic(part) | eql.Lasting(begin=part):
+            return ticks_forever(part)
+        case eql.Sequence(outer, inner):
+            return ticks_forever(outer) and ticks_forever(inner)
+    return False
 
 
 def eql_condition(text: str) -> Any:
@@ -156,11 +181,11 @@ def eql_condition(text: str) -> Any:
 def random_query_case(choices: Choices) -> Case:
     """A query, and streams for all it reads."""
     query = QueryMaker(choices).query()
-    streams = {name: _near(choices, SCHEMAS[name]) for name in query.streams()}
+    streams = {name: near(choices, SCHEMAS[name]) for name in query.streams()}
     return Case(as_plan(query), streams)
 
 
-def _near(choices: Choices, schema: Schema) -> Stream:
+def near(choices: Choices, schema: Schema) -> Stream:
     """A stream whose events all have a start: the evaluator walks along the clock."""
     while True:
         stream = random_stream(choices, schema, far=False)

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from streamproof.engines.base import Settings
 from streamproof.engines.local.graph import Graph
 from streamproof.engines.local.processor import context_of
+from streamproof.errors import PlanError
 from streamproof.events.batch import Batch
 from streamproof.events.schema import Schema
 from streamproof.kernels.delta import Delta
 from streamproof.language.eql import dumps, loads
 from streamproof.plan.check import check
 from streamproof.workbench.case import Case
-from tests.language.eql.queries import random_query_case
+from tests.language.eql.queries import SCHEMAS, near, random_query_case
 from tests.reference.choices import DrawnChoices, RandomChoices
 from tests.reference.compare import difference
 from tests.reference.eql import World, ordered_rows
@@ -49,6 +50,46 @@ def cases(draw: Any) -> Case:
 def test_local_streams_what_the_definition_says(case: Case) -> None:
     with open_engine("local", None) as engine:
         assert wrong(case, engine) is None, dumps(case.plan)
+
+
+CLOCKS = (
+    "AT TIME(EVERY 3s) @ ARRIVE(A) WITHIN 1s WINDOW 2s",
+    "AT TIME(CRON '*/4 * * * * *') @ BECOMES(A: v > 1) WITHIN 2s",
+    "AT TIME('1970-01-01T00:00:03Z') @ ARRIVE(A)",
+    "AT TIME('1970-01-01T00:00:03Z') @ ARRIVE(A) WITHIN 3s WINDOW 4s",
+    "AT LASTING(TIME(EVERY 5s), +2s) @ ARRIVE(B)",
+    "AT LASTING(TIME(EVERY 7s), +3s) EVERY 1s WINDOW 5s",
+    "AT ARRIVE(A) @ (LASTING(TIME(EVERY 5s), +2s) EVERY 1s) WITHIN 4s WINDOW 2s",
+    "DURING LASTING(TIME(EVERY 5s), +3s) @ LASTING(ARRIVE(A), +9s) OPEN",
+    "DURING LASTING(TIME(EVERY 5s), +3s) @ LASTING(ARRIVE(A), +2s)",
+    "DURING LASTING(ARRIVE(A), +6s) @ LASTING(TIME(EVERY 2s), +1s) EMIT EMPTY",
+    "DURING LASTING(ARRIVE(A), TIME(EVERY 5s))",
+)
+
+
+@pytest.mark.parametrize("drive", CLOCKS)
+@pytest.mark.parametrize("name", ["local", "duckdb"])
+def test_clocks_tick_wherever_something_looks(drive: str, name: str) -> None:
+    """Far from the data of the query too, where another stream makes the instants."""
+    plan = loads(f"SELECT count(*) FROM C {drive}")
+    with open_engine(name, None) as engine:
+        for seed in range(4):
+            choices = RandomChoices(seed)
+            case = Case(plan, {stream: near(choices, SCHEMAS[stream]) for stream in plan.query.streams()})
+            assert wrong(case, engine) is None, f"seed {seed}"
+
+
+@pytest.mark.parametrize("drive", [
+    "AT TIME(EVERY 5s)",
+    "AT LASTING(TIME(EVERY 5s), +2s) EVERY 1s",
+    "AT LASTING(TIME(EVERY 5s), +2s) EVERY 1s WINDOW 5s EMIT EMPTY",
+    "AT ARRIVE(A) @ (LASTING(TIME(EVERY 5s), +2s) EVERY 1s)",
+    "DURING LASTING(TIME(EVERY 5s), +2s) EMIT EMPTY",
+    "DURING LASTING(TIME(EVERY 5s), ARRIVE(B) MAX 3s) EMIT EMPTY",
+])  # fmt: skip
+def test_what_would_never_stop_is_refused(drive: str) -> None:
+    with pytest.raises(PlanError, match="never stops"):
+        check(loads(f"SELECT count(*) FROM C {drive}"), SCHEMAS)
 
 
 def test_the_oracle_says_what_the_definition_says() -> None:

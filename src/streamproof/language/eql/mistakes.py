@@ -34,8 +34,21 @@ _FOREIGN: Final = {
     "while": "write DURING LASTING(begin, end)",
 }
 _EVENTS: Final = ("ARRIVE", "BECOMES", "CHANGES", "LASTING", "TIME")
-QUOTES_OR_COMMENTS: Final = re.compile(r"'(?:[^'\n]|'')*'|\"(?:[^\"\n]|\"\")*\"|--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/")
+QUOTES_OR_COMMENTS: Final = re.compile(  # what is never closed goes on to the end, so that it is looked at once
+    r"""'(?:[^'\n]++|'')*+(?:'|$)|"(?:[^"\n]++|"")*+(?:"|$)|--[^\n]*|/\*(?s:.*?)(?:\*/|\Z)""", re.MULTILINE
+)
+_MISSING: Final = (
+    (re.compile(r"(?i)(?:\bselect|,)\s+(from)\s*$"), "an aggregate is missing before FROM", "select e.g. count(*)"),
+    (re.compile(r"(?i)\bfrom\s+(on|every|at|during|where)\s*$"), "the stream is missing after FROM", "name it: FROM S"),
+    (re.compile(r"(?i)\bas\s+(from)\s+\w*\s*$"), "a name is missing after AS", "name the column: avg(v) AS mean"),
+)
+LOOK_BACK: Final = 300  # characters before a mistake that say what it is
 _SMART: Final = "“”‘’„«»`"
+
+
+def without_quotes(text: str) -> str:
+    """The text with all that is quoted as x, and comments as blanks: what is left stands where it stood."""
+    return QUOTES_OR_COMMENTS.sub(lambda found: ("x" if found.group()[0] in "'\"" else " ") * len(found.group()), text)
 
 
 def unexpected(error: UnexpectedInput, text: str) -> StreamproofError:
@@ -48,33 +61,29 @@ def unexpected(error: UnexpectedInput, text: str) -> StreamproofError:
     at_end = isinstance(error, UnexpectedEOF) or token is None or token.type == "$END" or (place or 0) >= len(text)
     found = "the end of the text" if at_end else f"{_shown(token)}"
     offset = len(text.rstrip()) if at_end else place or 0
-    missing = _missing(text[: place or 0]) or _unclosed(text, at_end=at_end) or _not_an_event(text, place or 0)
+    missing = _missing(text, place or 0) or _unclosed(text, at_end=at_end) or _not_an_event(text, place or 0)
     if missing is not None:
         return refuse(missing[0], text, missing[2], fix=missing[1])
     what = f"expected {_listed(expected)}, found {found}"
     return refuse(what, text, offset, fix=_fix(expected, None if at_end else token, text, offset))
 
 
-def _missing(before: str) -> tuple[str, str, int] | None:
+def _missing(text: str, place: int) -> tuple[str, str, int] | None:
     """Where a name is missing, the word that follows was taken for it."""
-    found = re.search(r"(?i)(?:\bselect|,)\s+(from)\s*$", before)
-    if found:
-        return "an aggregate is missing before FROM", "select e.g. count(*)", found.start(1)
-    found = re.search(r"(?i)\bfrom\s+(on|every|at|during|where)\s*$", before)
-    if found:
-        return "the stream is missing after FROM", "name it: FROM S", found.start(1)
-    found = re.search(r"(?i)\bas\s+(from)\s+\w*\s*$", before)
-    if found:
-        return "a name is missing after AS", "name the column: avg(v) AS mean", found.start(1)
+    begin = max(0, place - LOOK_BACK)
+    for pattern, what, fix in _MISSING:
+        found = pattern.search(text[begin:place])
+        if found:
+            return what, fix, begin + found.start(1)
     return None
 
 
 def _unclosed(text: str, *, at_end: bool) -> tuple[str, str, int] | None:
     """What was opened and never closed."""
-    bare = QUOTES_OR_COMMENTS.sub(lambda found: "x" * len(found.group()), text)
-    comment = bare.find("/*")
-    if comment >= 0:
-        return "the comment is never closed", "close it with */", comment
+    for found in QUOTES_OR_COMMENTS.finditer(text):
+        if found.group().startswith("/*") and not found.group()[2:].endswith("*/"):
+            return "the comment is never closed", "close it with */", found.start()
+    bare = without_quotes(text)
     waiting: list[int] = []
     for place, char in enumerate(bare if at_end else ""):
         if char == "(":
@@ -88,12 +97,13 @@ def _unclosed(text: str, *, at_end: bool) -> tuple[str, str, int] | None:
 
 def _not_an_event(text: str, place: int) -> tuple[str, str, int] | None:
     """A word before a parenthesis where an event should stand."""
-    found = re.search(r"(?i)(?:\b(?:at|during)\s+|[(,@=]\s*)([a-z_]\w*)\s*$", text[:place])
+    begin = max(0, place - LOOK_BACK)
+    found = re.search(r"(?i)(?:\b(?:at|during)\s+|[(,@=]\s*)([a-z_]\w*)\s*$", text[begin:place])
     if not found or not text[place:].startswith("("):
         return None
     near = get_close_matches(found.group(1).upper(), _EVENTS, n=1, cutoff=0.5)
     fix = f"did you mean {near[0]}?" if near else f"events are {', '.join(_EVENTS)}"
-    return f'there is no event called "{found.group(1)}(…)"', fix, found.start(1)
+    return f'there is no event called "{found.group(1)}(…)"', fix, begin + found.start(1)
 
 
 def _character(error: UnexpectedCharacters, text: str) -> StreamproofError:
@@ -130,7 +140,7 @@ def _listed(expected: Iterable[str]) -> str:
 
 def _fix(expected: set[str], token: Token | None, text: str, offset: int) -> str:
     word = "" if token is None else str(token).lower()
-    before = text[:offset].rstrip()
+    before = text[max(0, offset - LOOK_BACK) : offset].rstrip()
     if expected <= {"TICKS"}:
         return f"a length of time needs a unit: {re.split(r'[^0-9.]', before)[-1] or 10}s"
     if word in _FOREIGN:
@@ -157,7 +167,7 @@ def _after_items(expected: set[str], word: str, before: str) -> str | None:
     if "FROM" in expected:
         if word == "*":
             return "select aggregates, e.g. count(*)"
-        last = before.rsplit(maxsplit=1)[-1].lower()
+        last = before.rpartition(" ")[2].lower()
         if last in AGGREGATES and word.isidentifier():
             return f"put what it is of in parentheses: {last}({word})"
         if "AS" in expected and word not in AGGREGATES and re.fullmatch(r"[\w']+", word):

@@ -6,6 +6,7 @@ EachHop(span='10s')
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -15,12 +16,13 @@ from typing import Any, TypeAlias
 from lark import Lark, Token, Tree, UnexpectedInput
 
 from streamproof.errors import PlanError, StreamproofError, did_you_mean
-from streamproof.language.eql.mistakes import QUOTES_OR_COMMENTS, unexpected
+from streamproof.language.eql.mistakes import QUOTES_OR_COMMENTS, unexpected, without_quotes
 from streamproof.language.eql.words import default_name
 from streamproof.language.notation import check_size
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
 from streamproof.plan.driven.places import at_place, refuse, word_offset
 from streamproof.plan.driven.query import (
+    MAX_DEPTH,
     OTHER,
     Arrive,
     At,
@@ -50,12 +52,14 @@ from streamproof.plan.text import quote
 
 Part: TypeAlias = Any
 """A tree or a token of Lark, whose own types leave open which."""
+MAX_SIZE = 200_000  # characters of a text
 MAX_NESTING = 60  # parentheses inside parentheses
+MAX_DIGITS = 18  # of a whole number: all of them are int64
 
 
 def parse_document(text: str) -> tuple[Query, ...]:
     """All queries of a text; an event that is defined once can be used by every query that follows."""
-    check_size(text)
+    check_size(text, MAX_SIZE)
     reader = _Reader(text)
     queries: list[Query] = []
     events: dict[str, Event] = {}
@@ -85,26 +89,38 @@ def _parser() -> Lark:
 
 
 def _tree(text: str) -> Part:
-    _refuse_depth(text)
+    bare = without_quotes(text)
+    _refuse_depth(text, bare)
+    ended = text if not bare.strip() or bare.rstrip().endswith(";") else f"{text}\n;"  # the last one may be left out
     try:
-        return _parser().parse(_ended(text))
+        return _parser().parse(ended)
     except UnexpectedInput as error:
         raise unexpected(error, text) from None
 
 
-def _ended(text: str) -> str:
-    """The text with a semicolon at its end; the last one may be left out."""
-    bare = QUOTES_OR_COMMENTS.sub(lambda found: "x" if found.group()[0] in "'\"" else " ", text).rstrip()
-    return text if not bare or bare.endswith(";") else f"{text}\n;"
+def _refuse_depth(text: str, bare: str) -> None:
+    """Refuse what nests too deeply to be read by functions that call themselves."""
+    deep = _Nesting()
+    for found in re.finditer(r"[()@;]", bare):
+        too_deep = deep.past(found.group())
+        if too_deep:
+            raise refuse(too_deep, text, found.start(), fix="name a part of it: EVENT a = …;", name="limit_exceeded")
 
 
-def _refuse_depth(text: str) -> None:
-    depth = 0
-    for place, char in enumerate(text):
-        depth += (char == "(") - (char == ")")
-        if depth > MAX_NESTING:
-            what = f"parentheses are nested more than {MAX_NESTING} deep"
-            raise refuse(what, text, place, fix="simplify it", name="limit_exceeded")
+@dataclass(slots=True)
+class _Nesting:
+    """How deep a place of the text lies."""
+
+    parentheses: int = 0
+    sequences: int = 0  # @ of this statement: a @ b @ c is a @ (b @ c)
+
+    def past(self, sign: str) -> str | None:
+        """What is too deep, once this sign is read."""
+        self.parentheses += (sign == "(") - (sign == ")")
+        self.sequences = 0 if sign == ";" else self.sequences + (sign == "@")
+        if self.parentheses > MAX_NESTING:
+            return f"parentheses are nested more than {MAX_NESTING} deep"
+        return f"more than {MAX_DEPTH} events follow each other" if self.sequences > MAX_DEPTH else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +188,7 @@ class _Reader:
                 return replace(query, group=tuple(n for n, _ in names), group_at=tuple(place for _, place in names))
             case "emit_empty":
                 return replace(query, empty=True)
-        backlog = int(tree.children[4]) if len(tree.children) > 3 else None
+        backlog = self.whole(tree.children[4]) if len(tree.children) > 3 else None
         return replace(query, qos=Qos(self.duration(tree.children[2]), backlog))
 
     def refuse_others(self, expr: Expr | None, what: str, stream: str, at: int) -> None:
@@ -239,10 +255,29 @@ class _Reader:
         return [(self.text[_start(part[0]) : _end(part[-1])], _start(part[0])) for part in parts]
 
     def constant(self, text: str, at: int) -> Value:
-        try:
-            return int(text) if re.fullmatch(r"\d+", text) else float(text)
-        except ValueError:
-            raise self.refuse(f"{text!r} is not a number", at, "give a number, e.g. 0.9") from None
+        if not _NUMBER.fullmatch(text):
+            raise self.refuse(f"{text[:40]!r} is not a number", at, "give a number, e.g. 0.9")
+        return self.number(text, at)
+
+    def number(self, text: str, at: int) -> int | float:
+        """A number that is what it says: whole ones are int64, others are finite."""
+        if re.fullmatch(r"-?\d+", text):
+            self.refuse_digits(text, at)
+            return int(text)
+        value = float(text)
+        if not math.isfinite(value):
+            raise self.refuse(f"{text[:40]} is too large for a number", at, "give a smaller one")
+        return value
+
+    def whole(self, token: Token) -> int:
+        self.refuse_digits(token, _start(token))
+        return int(token)
+
+    def refuse_digits(self, text: str, at: int) -> None:
+        digits = len(text.lstrip("-0"))
+        if digits > MAX_DIGITS:
+            fix = f"whole numbers have at most {MAX_DIGITS} digits"
+            raise refuse(f"the number has {digits} digits", self.text, at, fix=fix, name="limit_exceeded")
 
     # --- drives and events --------------------------------------------------------------------------------------------
 
@@ -296,8 +331,7 @@ class _Reader:
         if len(options) > 1:
             raise self.refuse("CHANGES has one reference", _start(options[1]), "give WITHIN or SINCE LAST, not both")
         within = next((self.duration(o.children[1]) for o in options if o.data == "change_within"), None)
-        step = "".join(map(str, number.children))
-        value = int(step) if re.fullmatch(r"-?\d+", step) else float(step)
+        value = self.number("".join(map(str, number.children)), _start(number))
         return Changes(stream, column, value, way, within, place, column_at)  # type: ignore[arg-type]  # three words
 
     def sequence(self, tree: Part) -> Event:
@@ -345,14 +379,16 @@ class _Reader:
 
     def names(self, tree: Any) -> list[tuple[str, int]]:
         names = [self.name(part) for part in tree.children]
-        for n, (name, at) in enumerate(names):
-            if name in [known for known, _ in names[:n]]:
+        known: set[str] = set()
+        for name, at in names:
+            if name in known:
                 raise self.refuse(f'"{name}" is given twice', at, "remove one of them")
+            known.add(name)
         return names
 
     def duration(self, tree: Any) -> int | str:
         if len(tree.children) > 1:
-            return int(tree.children[0])
+            return self.whole(tree.children[0])
         return re.sub(r"\s+", " ", str(tree.children[0]))
 
     def expression(self, tree: Part, stream: str) -> Expr:
@@ -390,6 +426,7 @@ _HABITS = (
     (r"&&", "&& is not EQL", "write and"),
     (r"\|\|\s*\w+\s*[<>=]", "|| joins strings in EQL", "write or"),
 )
+_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _DRIVES = ("on_arrival", "each_hop", "at", "during")
 _CLAUSES = ("window", "hop", "group_by", "emit_empty", "qos")
 _WORD = re.compile(r"(?<![\w.'])[A-Za-z_]\w*(?!\s*[(\w])", re.ASCII)

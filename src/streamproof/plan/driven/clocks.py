@@ -80,6 +80,8 @@ def moment_of(clock: Once, unit: Unit | None) -> int:
     except ValueError:
         what = f"{clock.moment!r} is not a time"
         raise PlanError(what, fix="write an ISO time with a zone, e.g. '2026-01-01T00:00Z'") from None
+    if moment.microsecond * TICKS_PER_SECOND[unit] % 10**6:
+        raise PlanError(f"{clock.moment!r} is not a whole number of ticks of 1 {unit}", fix="use a finer unit")
     try:
         return to_tick(moment, unit)
     except InputError as error:

@@ -19,6 +19,7 @@ from streamproof.plan.driven.places import at_place, refuse, with_sign, word_off
 from streamproof.plan.driven.query import (
     OTHER,
     Arrive,
+    At,
     Becomes,
     Changes,
     Cron,
@@ -53,7 +54,7 @@ class Events:
     query: Query
     schemas: dict[str, Schema]
     unit: Unit | None
-    data: Plan  # the data of the query, as points: what a clock is wound by that begins something
+    alive: Plan  # lifetimes at whose instants the query has something to look at: clocks that never stop tick there
     registry: Registry | None = None
 
     # --- what the text says -------------------------------------------------------------------------------------------
@@ -107,6 +108,19 @@ class Events:
         found = self.resolved(event)
         return isinstance(found, Lasting) or (isinstance(found, Sequence) and self.lasts(found.inner))
 
+    def endless(self, event: Event) -> bool:
+        """Whether it happens again and again, whatever the streams bring."""
+        match self.resolved(event):
+            case Every() | Cron():
+                return True
+            case Periodic(inside):
+                return self.endless(inside)
+            case Lasting(begin=begin):
+                return self.endless(begin)
+            case Sequence(outer=outer, inner=inner):
+                return self.endless(outer) and self.endless(inner)
+        return False
+
     def columns(self, event: Event) -> Key | None:
         """The columns that tell events apart; None for times, which have none."""
         match self.resolved(event):
@@ -152,8 +166,11 @@ class Events:
 
     # --- instants -----------------------------------------------------------------------------------------------------
 
-    def instants(self, event: Event, key: Key) -> Plan:
-        """The points at which an event happens, with the columns of the key."""
+    def instants(self, event: Event, key: Key, near: Plan | None = None) -> Plan:
+        """The points at which an event happens, with the columns of the key.
+
+        Of an endless event, those that lie in a lifetime of ``near``, or where the query looks at something.
+        """
         found = self.resolved(event)
         match found:
             case Arrive():
@@ -166,9 +183,9 @@ class Events:
             case Changes():
                 return pick(self._changes(found, key), key)
             case Sequence():
-                return self._sequence(found, key)
+                return self._sequence(found, key, near)
             case Periodic():
-                return self._periodic(found, key)
+                return self._periodic(found, key, near)
             case Lasting():
                 raise self.refuse("a lasting event stands where an instant is needed", found.at, fix=_INSTANT)
         raise self.refuse("a time cannot stand here alone", found.at, fix="use it with AT, in LASTING or after @")
@@ -239,20 +256,20 @@ class Events:
         select = tuple((name, Col(name, "l")) for name in self.schemas[event.stream].names)
         return nodes.Join(points, extremes, _both(same(key), moved), select)
 
-    def _periodic(self, event: Periodic, key: Key) -> Plan:
+    def _periodic(self, event: Periodic, key: Key, near: Plan | None) -> Plan:
         """From each begin on, every so often, until the end: a lasting event that looks at its own begin."""
         if not self.lasts(event.event):
             fix = "write LASTING(begin, end) EVERY 10s"
             raise self.refuse("EVERY repeats between two events, and this is one instant", event.at, fix=fix)
         hop = self.ticks(event.span, event.at, "EVERY")
-        spans = self.spans(event.event)
+        spans = self.spans(event.event, near)
         by = self._known(key, event.event)
         begins = nodes.ToPoint(pick(spans, by))
         seen = f"seen{OTHER}"
         beats = During(pick(spans, by), begins, ((seen, Aggregate("count")),), "hop", by, hop=hop)
         return pick(beats, by)
 
-    def _sequence(self, event: Sequence, key: Key) -> Plan:
+    def _sequence(self, event: Sequence, key: Key, near: Plan | None) -> Plan:
         """The inner instants during the outer event: at most ``within`` after an instant, or inside a lasting one."""
         outer, inner = self.resolved(event.outer), self.resolved(event.inner)
         if self.lasts(inner):
@@ -262,8 +279,14 @@ class Events:
         reach = None if event.within is None else self.ticks(event.within, event.at, "WITHIN")
         if isinstance(inner, _CLOCKS):
             return self._clock_during(inner, outer, reach, key)
-        points = self.instants(inner, key)
         shared = tuple(name for name in key if name in (self.columns(outer) or ()))
+        if self.endless(inner) and not self.endless(outer):
+            if reach is None and not self.lasts(outer):
+                raise self.refuse("a clock after an instant never stops", event.at, fix="say how long: @ … WITHIN 5s")
+            near = near or self._everywhere(self._covered(outer, reach, shared, self.alive, event))
+        points = self.instants(inner, key, near)
+        if isinstance(outer, Once) and reach is None:
+            return self._since(outer, points)
         return semi_join(points, self._covered(outer, reach, shared, points, event), shared, key)
 
     def _covered(self, outer: Event, reach: int | None, key: Key, points: Plan, event: Sequence) -> Plan:
@@ -271,20 +294,24 @@ class Events:
         if self.lasts(outer):
             if reach is not None:
                 raise self.refuse("WITHIN is about two instants", event.at, fix="leave WITHIN out")
-            return self.spans(outer)
+            return self.spans(outer, points)
         if isinstance(outer, _CLOCKS):
             if reach is None:
                 fix = "say how long after it: @ … WITHIN 5s"
                 raise self.refuse("every instant comes after some time of a clock", event.at, fix=fix)
-            begun = clocks.ticks(outer, self._before(points, reach + 1), (), self.unit)
+            begun = clocks.ticks(self.clock(outer), self._before(points, reach + 1), (), self.unit)
         else:
-            begun = self.instants(outer, key)
+            begun = self.instants(outer, key, points)
         return nodes.AlterDuration(begun, None if reach is None else reach + 1)
 
+    def _since(self, moment: Once, points: Plan) -> Plan:
+        """The points at or after a moment."""
+        return nodes.Where(points, Call("gte", (clocks.LE, clocks.whole(self.moment(moment)))))
+
     @staticmethod
-    def _before(points: Plan, reach: int) -> Plan:
-        """Lifetimes over the instants that lie less than ``reach`` before the points, or at them."""
-        return nodes.AlterDuration(nodes.Shift(points, 1 - reach), reach)
+    def _before(alive: Plan, reach: int) -> Plan:
+        """Lifetimes over the instants that lie less than ``reach`` before one of these, or in it."""
+        return nodes.Extend(nodes.Shift(pick(alive, ()), 1 - reach), reach - 1)
 
     def _clock_during(self, clock: Once | Every | Cron, outer: Event, reach: int | None, key: Key) -> Plan:
         if isinstance(outer, _CLOCKS):
@@ -311,59 +338,69 @@ class Events:
         """The clock with its length of time in ticks; a wrong one is an error with its place."""
         if isinstance(clock, Every):
             return replace(clock, span=self.ticks(clock.span, clock.at, "EVERY"))
+        if isinstance(clock, Once):
+            self.moment(clock)
+            return clock
         with self.placed(clock.at):
-            if isinstance(clock, Once):
-                clocks.moment_of(clock, self.unit)
-            else:
-                clocks.longest_gap(clock, self.unit) if self.unit else clocks.ticks(clock, self.data, (), self.unit)
+            clocks.longest_gap(clock, self.unit) if self.unit else clocks.ticks(clock, self.alive, (), self.unit)
         return clock
+
+    def moment(self, clock: Once) -> int:
+        """The tick of one instant; a wrong one is an error with its place."""
+        with self.placed(clock.at):
+            return clocks.moment_of(clock, self.unit)
 
     # --- lasting events -----------------------------------------------------------------------------------------------
 
-    def spans(self, event: Event) -> Plan:
-        """The lifetimes of lasting events, with their BY columns."""
+    def spans(self, event: Event, near: Plan | None = None) -> Plan:
+        """The lifetimes of lasting events, with their BY columns; of endless ones, those that overlap ``near``."""
         found = self.resolved(event)
         match found:
             case Lasting():
-                return self._lasting(found)
+                return self._lasting(found, near)
             case Sequence() if self.lasts(found):
-                return self._open_at_begin(found) if found.open else self._within(found)
+                return self._open_at_begin(found, near) if found.open else self._within(found, near)
         raise self.refuse("an instant stands where a lasting event is needed", getattr(found, "at", None), fix=_LASTING)
 
-    def _lasting(self, event: Lasting) -> Plan:
+    def _lasting(self, event: Lasting, near: Plan | None) -> Plan:
         longest = None if event.max is None else self.ticks(event.max, event.at, "MAX")
         bounded = isinstance(event.end, int | str | timedelta)
         if isinstance(event.end, int | str | timedelta):
             length = self.ticks(event.end, event.at, "the length")
             longest = length if longest is None else min(longest, length)
-        begins = self._begins(event, longest)
+        begins = self._begins(event, longest, near)
         if bounded:
             return nodes.AlterDuration(begins, longest)
         assert not isinstance(event.end, int | str | timedelta)
-        ends, key = self._ends(event, event.end, begins)
+        ends, key = self._ends(event, event.end, begins, longest)
         if event.pair == "each":
             return nodes.Clip(nodes.AlterDuration(begins, longest), ends, same(key))
         return Pairing(begins, ends, key, event.pair, longest)
 
-    def _begins(self, event: Lasting, longest: int | None) -> Plan:
+    def _begins(self, event: Lasting, longest: int | None, near: Plan | None) -> Plan:
         begin = self.resolved(event.begin)
         if not isinstance(begin, _CLOCKS):
             self._check_by(event, begin)
-            return self.instants(begin, event.by)
-        if event.by:
+            if not self.endless(begin):
+                return self.instants(begin, event.by)
+        elif event.by:
             what = "what begins at a time has no columns to tell it apart by"
             raise self.refuse(what, event.by_at[0] if event.by_at else event.at, fix="leave BY out")
         if longest is None:
             fix = "say how long at most: LASTING(TIME(…), … MAX 1h)"
-            raise self.refuse("an event that begins at a time needs a longest duration", begin.at, fix=fix)
-        alive = self._before(pick(self.data, ()), longest)
+            at = getattr(begin, "at", None)
+            raise self.refuse("an event that begins at a time needs a longest duration", at, fix=fix)
+        alive = self._before(self.alive if near is None else near, longest)
+        if not isinstance(begin, _CLOCKS):
+            return self.instants(begin, event.by, alive)
         return clocks.ticks(self.clock(begin), alive, (), self.unit)
 
-    def _ends(self, event: Lasting, given: Event, begins: Plan) -> tuple[Plan, Key]:
+    def _ends(self, event: Lasting, given: Event, begins: Plan, longest: int | None) -> tuple[Plan, Key]:
         end = self.resolved(given)
         if not isinstance(end, _CLOCKS):
             self._check_by(event, end)
-            return self.instants(end, event.by), event.by
+            near = nodes.AlterDuration(begins, longest) if self.endless(end) else None
+            return self.instants(end, event.by, near), event.by
         if event.pair != "each":
             fix = "leave PAIR out: a time ends all that is open"
             raise self.refuse("a time cannot end one event after the other", end.at, fix=fix)
@@ -380,25 +417,37 @@ class Events:
                 what = f'an event of LASTING has no column "{name}"'
                 raise self.refuse(what, at, fix=did_you_mean(name, columns), name="unknown_column")
 
-    def _open_at_begin(self, event: Sequence) -> Plan:
+    def _open_at_begin(self, event: Sequence, near: Plan | None) -> Plan:
         """The inner events at whose begin an outer one is open."""
         by = self.by(event.inner)
-        inner = self.begun(self.spans(event.inner), by)
+        inner = self.begun(self.inner_spans(event, near), by)
         shared = tuple(name for name in by if name in self.by(event.outer))
         named = (*(by or (clocks.ONE,)), BEGIN)
         begins = nodes.ToPoint(inner)
-        inside = nodes.Distinct(semi_join(begins, self.spans(event.outer), shared, named))
+        inside = nodes.Distinct(semi_join(begins, self.spans(event.outer, begins), shared, named))
         lasting: Plan = nodes.AlterDuration(inside, None)
         if self._ends_alike(event.inner):  # what has ended need not be remembered
             lasting = nodes.Clip(lasting, nodes.PointAtEnd(inner), same(named))
         select = tuple((name, Col(name, "l")) for name in by or (clocks.ONE,))
         return nodes.Join(inner, lasting, same(named), select)
 
-    def _within(self, event: Sequence) -> Plan:
+    def inner_spans(self, event: Sequence, near: Plan | None = None) -> Plan:
+        """The inner ones of two lasting events."""
+        if near is None and self.endless(event.inner) and not self.endless(event.outer):
+            near = self._everywhere(self.spans(event.outer))
+        return self.spans(event.inner, near)
+
+    def _everywhere(self, outer: Plan) -> Plan | None:
+        """Where an endless event counts inside of an outer one: all of it, if what sees no data counts too."""
+        is_late = isinstance(self.query.drive, At) and self.query.window is None
+        return outer if self.query.empty or is_late else None
+
+    def _within(self, event: Sequence, near: Plan | None) -> Plan:
         """The inner events that lie within an outer one; what is still open lies within what is still open."""
         by = self.by(event.inner)
         shared = tuple(name for name in by if name in self.by(event.outer))
-        inner, outer = self._timed(event.inner, by), self._timed(event.outer, shared)
+        inner = self._timed(self.inner_spans(event, near), by)
+        outer = self._timed(self.spans(event.outer, nodes.ToPoint(inner)), shared)
         earlier = Call("lte", (Col(BEGIN, "r"), Col(BEGIN, "l")))
         later = Call("lte", (Col(END, "l"), Col(END, "r")))
         inside = all_of([earlier, Call("or", (Call("is_null", (Col(END, "r"),)), later))])
@@ -407,9 +456,10 @@ class Events:
         marks = nodes.Distinct(nodes.Join(inner, outer, _both(same(shared), inside), select))
         return nodes.Join(inner, marks, same(named), select[:-2])
 
-    def _timed(self, event: Event, by: Key) -> Plan:
+    @staticmethod
+    def _timed(spans: Plan, by: Key) -> Plan:
         """Lasting events with the columns ``begin`` and ``end``, which is null while they are open."""
-        spans = pick(self.spans(event), by)
+        spans = pick(spans, by)
         seen = ((f"seen{OTHER}", Aggregate("count")),)
         begins = During(spans, nodes.ToPoint(spans), seen, "start", by, reach=1, begin=BEGIN, end=END)
         is_open = Call("is_null", (Col(END),))
@@ -447,8 +497,9 @@ class Events:
         """At the end of each inner event that lies within an outer one: its BY columns and its begin, once."""
         by = self.by(event.inner)
         shared = tuple(name for name in by if name in self.by(event.outer))
-        ends = nodes.Shift(nodes.PointAtEnd(self.begun(self.spans(event.inner), by)), -1)
-        outer = self.begun(self.spans(event.outer), shared)
+        inner = self.inner_spans(event)
+        ends = nodes.Shift(nodes.PointAtEnd(self.begun(inner, by)), -1)
+        outer = self.begun(self.spans(event.outer, nodes.ToPoint(inner)), shared)
         earlier = Call("lte", (Col(BEGIN, "r"), Col(BEGIN, "l")))
         select = tuple((name, Col(name, "l")) for name in (*by, BEGIN))
         return nodes.Shift(nodes.Distinct(nodes.Join(ends, outer, _both(same(shared), earlier), select)), 1)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from streamproof.errors import PlanError, StreamproofError, did_you_mean
 from streamproof.events.schema import BOOL, Schema
@@ -69,8 +69,11 @@ class _Model:
         data: Plan = nodes.ToPoint(nodes.Ref(query.stream))
         if query.where is not None:
             data = nodes.Where(data, query.where)
-        events = Events(query, schemas, units.pop(), data, registry)
+        events = Events(query, schemas, units.pop(), pick(data, ()), registry)
         model = _Model(query, events.schema(query.stream, query.at), data, events)
+        if isinstance(query.drive, At):  # what happens a window after the data still sees them
+            seen = nodes.AlterDuration(pick(data, ()), model._window())
+            model = replace(model, events=replace(events, alive=seen))
         model.check_expressions()
         return model
 
@@ -83,11 +86,11 @@ class _Model:
         if query.where is not None:
             with events.placed(query.where_at):
                 require(query.where, scope, BOOL, "the condition of WHERE")
-        names = [item.name for item in query.items]
-        times = (BEGIN, END) if isinstance(query.drive, Meanwhile) else ()
-        for n, item in enumerate(query.items):
-            if item.name in (*names[:n], *times):
+        taken = {BEGIN, END} if isinstance(query.drive, Meanwhile) else set()
+        for item in query.items:
+            if item.name in taken:
                 raise self._duplicate(item)
+            taken.add(item.name)
             events.check_columns(query.stream, item.aggregate.arg, item.at)
             with events.placed(item.at):
                 arg = item.aggregate.arg
@@ -175,8 +178,9 @@ class _Model:
         window = self._window()
         self._clauses(window=True, empty=window is not None and not self.query.group, model="AT without WINDOW")
         key = tuple(name for name in drive.by if name in self.schema.names)
+        self._refuse_endless(event, window)
         if isinstance(event, Once | Every | Cron):
-            points = self._clock(event, drive, window)
+            points = self._clock(event, drive)
         else:
             self._check_by(drive)
             points = self.events.instants(event, drive.by)
@@ -195,25 +199,31 @@ class _Model:
                 what, fix = f'the event has no column "{name}"', did_you_mean(name, columns)
                 raise self.events.refuse(what, at, fix=fix, name="unknown_column")
 
-    def _clock(self, clock: Once | Every | Cron, drive: At, window: int | None) -> Plan:
+    def _clock(self, clock: Once | Every | Cron, drive: At) -> Plan:
         if drive.by:
             raise self._refuse("a time has no columns to tell it apart by", "leave BY out")
         if self.query.empty:
             raise self._refuse("EMIT EMPTY with a clock never stops", "leave EMIT EMPTY out", clock.at)
-        if window is None and not isinstance(clock, Once):
-            raise self._refuse("a clock without WINDOW never stops", "add WINDOW: how far back it looks", clock.at)
-        alive = nodes.AlterDuration(pick(self.data, ()), window)
-        return clocks.ticks(self.events.clock(clock), alive, (), self.events.unit)
+        return clocks.ticks(self.events.clock(clock), self.events.alive, (), self.events.unit)
+
+    def _refuse_endless(self, event: Event, window: int | None) -> None:
+        """Refuse what would never stop to give results."""
+        at = getattr(event, "at", None)
+        if self.events.endless(event) and self.query.empty:
+            raise self._refuse("EMIT EMPTY with a clock never stops", "leave EMIT EMPTY out", at)
+        if self.events.endless(event) and window is None and isinstance(self.query.drive, At):
+            raise self._refuse("a clock without WINDOW never stops", "add WINDOW: how far back it looks", at)
 
     def _once(self, event: Event) -> Plan:
         found = self._lasting(event)
         self._clauses(window=False, empty=True, model="DURING without CONTINUOUS")
+        self._refuse_endless(found, None)
         by = self.events.by(found)
         key, group = self._key(by), self._group(by)
         if self.query.empty and set(group) - set(key):
             raise self._refuse("EMIT EMPTY cannot know groups without data", "leave GROUP BY or EMIT EMPTY out")
         closed = isinstance(found, Sequence) and not found.open
-        spans = self.events.spans(found.inner if closed and isinstance(found, Sequence) else found)
+        spans = self.events.inner_spans(found) if closed and isinstance(found, Sequence) else self.events.spans(found)
         plan: Plan = During(
             spans, self.data, self._aggs(), "end", key, _besides(group, key), begin=BEGIN, end=END,
             empty=self.query.empty,
@@ -267,7 +277,7 @@ class _Model:
                 what = f'"{name}" is no aggregate and not in GROUP BY'
                 raise self.events.refuse(what, at, fix=f"write last({name}), or add GROUP BY {name}")
         items = tuple(item.name for item in query.items)
-        clash = [item for item in query.items if item.name in names or items.count(item.name) > 1]
+        clash = [item for item in query.items if item.name in names]
         if clash:
             raise self._duplicate(clash[0])
         return nodes.Select(plan, tuple((name, Col(name)) for name in (*names, *items)))

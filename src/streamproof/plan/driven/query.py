@@ -9,16 +9,18 @@ The language EQL and the Python way both make these; `plan.driven.lower` turns t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from streamproof.errors import PlanError
 from streamproof.events.time import Span
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.expr import Col, Expr, Value, columns_of
 
+MAX_DEPTH: Final = 100  # events inside of events
+MAX_EVENTS: Final = 1_000  # that one event is made of
 Pair: TypeAlias = Literal["each", "fifo", "lifo"]
 Way: TypeAlias = Literal["any", "up", "down"]
 
@@ -205,6 +207,8 @@ class Query:
     def __post_init__(self) -> None:
         if not self.items:
             raise PlanError("an event-driven query needs at least one aggregate", fix="select e.g. count(*)")
+        if isinstance(self.drive, At | Meanwhile):
+            _refuse_large(self.drive.event, dict(self.events))
 
     @property
     def model(self) -> str:
@@ -224,15 +228,38 @@ class Query:
         found = [self.stream, *(name for event in self._walk(roots) for name in _reads(event))]
         return tuple(dict.fromkeys(found))
 
-    def _walk(self, event: Event | None, depth: int = 0) -> Iterator[Event]:
-        """An event and all it is made of."""
-        if event is None or depth > 100:
-            return
-        yield event
-        for part in parts_of(event):
-            yield from self._walk(part, depth + 1)
-        if isinstance(event, Named) and event.name in dict(self.events):
-            yield from self._walk(dict(self.events)[event.name], depth + 1)
+    def _walk(self, event: Event | None) -> Iterator[Event]:
+        """An event and all it is made of; what has a name, once."""
+        waiting, defined = [event] if event is not None else [], dict(self.events)
+        while waiting:
+            event = waiting.pop()
+            yield event
+            waiting += reversed(parts_of(event))
+            if isinstance(event, Named) and event.name in defined:
+                waiting.append(defined.pop(event.name))
+
+
+def _refuse_large(event: Event, defined: Mapping[str, Event]) -> None:
+    """Refuse events that are made of too many, each counted as often as its name is used."""
+    sizes: dict[str, int] = {}
+
+    def size(event: Event, depth: int) -> int:
+        if depth > MAX_DEPTH:
+            raise PlanError(f"events are nested more than {MAX_DEPTH} deep", fix=_SIMPLER, name="limit_exceeded")
+        if not isinstance(event, Named):
+            return 1 + sum(size(part, depth + 1) for part in parts_of(event))
+        if event.name not in sizes:
+            sizes[event.name] = 0  # an event that is made of itself is refused elsewhere
+            sizes[event.name] = size(defined[event.name], depth + 1) if event.name in defined else 0
+        return sizes[event.name]
+
+    total = size(event, 0)
+    if total > MAX_EVENTS:
+        what = f"the event is made of {total} others, once its names are replaced by what they stand for"
+        raise PlanError(f"{what}; the limit is {MAX_EVENTS}", fix=_SIMPLER, name="limit_exceeded")
+
+
+_SIMPLER = "use fewer events, or names fewer times"
 
 
 def parts_of(event: Event) -> tuple[Event, ...]:

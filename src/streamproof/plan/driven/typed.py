@@ -85,11 +85,12 @@ def during(inputs: Inputs, node: During) -> Outcome:
     columns += left.columns
     columns += [(name, INT64) for name in (node.begin, node.end) if name is not None]
     columns += [(name, _type(agg, scope)) for name, agg in aggs]
-    names = [name for name, _ in columns]
-    for name in names:
-        if names.count(name) > 1:
+    taken: set[str] = set()
+    for name, _ in columns:
+        if name in taken:
             fix = "rename it in the select below, or give the result another name"
             raise PlanError(f'two columns are called "{name}"', fix=fix, name="duplicate_column")
+        taken.add(name)
     reach, hop = (None if span is None else inputs.ticks(span) for span in (node.reach, node.hop))
     return replace(node, aggs=aggs, reach=reach, hop=hop), Schema(tuple(columns), left.unit)
 
