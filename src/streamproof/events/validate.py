@@ -135,12 +135,24 @@ class Validator:
 
     def snapshot(self) -> dict[str, object]:
         """What a new one needs to go on, beside what is `remembered`: plain data, fit for JSON."""
-        return {"cti": self.cti, "rows_seen": self.rows_seen, "latest": self._latest, "counts": dict(self.counts)}
+        return {
+            "cti": self.cti, "rows_seen": self.rows_seen, "latest": self._latest, "counts": dict(self.counts),
+            "violations": [list(violation) for violation in self.violations],
+        }  # fmt: skip
 
-    def restore(self, state: Mapping[str, Any], remembered: PhysicalStream | None) -> None:
-        """The inverse of `snapshot` and `remembered`."""
+    def restore(
+        self, state: Mapping[str, Any], remembered: PhysicalStream | None, *, dead: PhysicalStream | None = None
+    ) -> None:
+        """The inverse of `snapshot` and `remembered`, and of `dead_letters` where they are kept."""
         self.cti, self.rows_seen, self._latest = state["cti"], state["rows_seen"], state["latest"]
         self.counts, self._live, self._index = dict(state["counts"]), remembered, None
+        self.violations = [Violation(*violation) for violation in state["violations"]]
+        self._dead = [] if dead is None or not len(dead) else [dead]
+
+    @property
+    def claim(self) -> dict[str, object]:
+        """What is declared about the stream: on this depends what is legal, and what is remembered."""
+        return {"shape": self.shape, "order": self.order, "ids_made_on_reading": self.forgetful}
 
     def check(self, chunk: PhysicalStream) -> PhysicalStream:
         """The legal part of the next chunk. After an error it is as if the chunk had not come."""
