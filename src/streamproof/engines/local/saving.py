@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from streamproof.engines.base import Settings, prepare
-from streamproof.engines.claims import Claim, module_claim, plain, plan_claim, refuse_other, schema_claim, settings_claim
+from streamproof.engines.claims import (
+    Claim,
+    module_claim,
+    plain,
+    plan_claim,
+    refuse_other,
+    schema_claim,
+    settings_claim,
+)
 from streamproof.engines.local import snapshot as graphs
 from streamproof.engines.local.query import RunningQuery
 from streamproof.engines.sealed import fitting, opened, sealed
