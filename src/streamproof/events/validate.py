@@ -121,6 +121,11 @@ class Validator:
         """The events that were not let through, under the policy ``dead_letter``."""
         return PhysicalStream.concat(self._dead, schema=Schema() if self._live is None else self._live.schema)
 
+    def take_dead_letters(self) -> PhysicalStream:
+        """The `dead_letters` since the last time; they are forgotten here."""
+        taken, self._dead = self.dead_letters, []
+        return taken
+
     @property
     def live(self) -> int:
         """How many events are remembered."""
@@ -135,10 +140,7 @@ class Validator:
 
     def snapshot(self) -> dict[str, object]:
         """What a new one needs to go on, beside what is `remembered`: plain data, fit for JSON."""
-        return {
-            "cti": self.cti, "rows_seen": self.rows_seen, "latest": self._latest, "counts": dict(self.counts),
-            "violations": [list(violation) for violation in self.violations],
-        }  # fmt: skip
+        return {"cti": self.cti, "rows_seen": self.rows_seen, "latest": self._latest, "counts": dict(self.counts)}
 
     def restore(
         self, state: Mapping[str, Any], remembered: PhysicalStream | None, *, dead: PhysicalStream | None = None
@@ -146,7 +148,6 @@ class Validator:
         """The inverse of `snapshot` and `remembered`, and of `dead_letters` where they are kept."""
         self.cti, self.rows_seen, self._latest = state["cti"], state["rows_seen"], state["latest"]
         self.counts, self._live, self._index = dict(state["counts"]), remembered, None
-        self.violations = [Violation(*violation) for violation in state["violations"]]
         self._dead = [] if dead is None or not len(dead) else [dead]
 
     @property

@@ -27,6 +27,7 @@ _FIELDS = pa.schema(
 
 def save(graph: Graph) -> bytes:
     """The whole state of a graph. Law: a graph restored from it goes on to the same output."""
+    graph.forget()
     states = zip(graph.steps, graph.snapshot(), strict=True)
     rows = [(step.identity, name, value) for step, state in states for name, value in state.items()]
     values = [_values(value) for _, _, value in rows]
@@ -52,7 +53,7 @@ def restore(graph: Graph, snapshot: bytes) -> None:
     if sorted(json.loads(about["steps"])) != sorted(step.identity for step in graph.steps):
         text = "the snapshot belongs to another plan: its operators, or how they are joined, are not those of this one"
         raise InputError(text, fix="run the plan that it was taken from, with the version of streamproof that took it")
-    graph.context.strings.restore(json.loads(about["strings"]))
+    graph.context.strings.restore(*json.loads(about["strings"]))
     states: dict[str, State] = {step.identity: {} for step in graph.steps}
     table = table.combine_chunks()
     ends, flat = _flat(table)
