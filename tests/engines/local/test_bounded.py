@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import streamproof as sp
-from streamproof.engines.base import Settings
+from streamproof.engines.base import Settings, prepare
 from streamproof.engines.local.processor import Processor
 from streamproof.events.physical import PhysicalStream, to_batches
 from streamproof.events.schema import Schema
@@ -24,6 +24,7 @@ from streamproof.events.stream import CTI, INSERT, RETRACT
 from streamproof.events.validate import Validator
 from streamproof.plan import driving, nodes
 from streamproof.plan.aggregates import AGGREGATES
+from streamproof.plan.check import walk
 from streamproof.plan.library import installed
 from streamproof.plan.modules import Module, Registry
 from streamproof.plan.windows import WINDOWS
@@ -63,6 +64,7 @@ def each(rows: list[dict[str, object]]) -> list[dict[str, object]]:
 
 
 MODULES: list[Module] = [shout, Tally, each]  # type: ignore[list-item]  # decorated, they are modules
+SETTINGS = Settings(registry=Registry([*installed(), *MODULES]), horizon=10**9)
 FUNCTIONS = {name: sp.percentile("v", 0.5) if name == "percentile" else None for name in AGGREGATES}
 AGGS = {
     f"a_{name}": build or (sp.count() if name == "count" else getattr(sp, name)("v"))
@@ -112,6 +114,7 @@ PLANS: dict[str, sp.Stream] = {
     "on arrival": sp.eql("SELECT count(*), last(s) FROM S ON ARRIVAL WINDOW 5s GROUP BY g"),
     "every": sp.eql("SELECT count(*), avg(v) FROM S EVERY 10s WINDOW 20s"),
     "at": sp.eql("SELECT last(s), count(*) FROM S AT BECOMES(R: v > 50) WINDOW 5s"),
+    "at drift": sp.eql("SELECT count(*) FROM S AT CHANGES(R.v UP BY 30) WINDOW 5s"),
     "at arrivals by key": sp.eql("SELECT count(*) FROM S AT ARRIVE(R) BY k WINDOW 5s"),
     "during": sp.eql("SELECT count(*), max(v) FROM S DURING LASTING(ARRIVE(R: v < 50), +3s)"),
     "during, hop by hop": sp.eql(
@@ -125,9 +128,8 @@ class Doors:
     """One plan on a processor, with what has gone in so far."""
 
     def __init__(self, plan: sp.Stream, emission: str, way: str) -> None:
-        settings = Settings(registry=Registry([*installed(), *MODULES]), horizon=10**9)
         self.way, self.sent = way, 0
-        self.processor = Processor(settings, emission=emission, keep_late=True)  # type: ignore[arg-type]  # a word of it
+        self.processor = Processor(SETTINGS, emission=emission, keep_late=True)  # type: ignore[arg-type]  # a word of it
         policy = way if way in ("dead_letter", "drop") else "fail"
         for name in ("S", "R"):
             self.processor.source(name, SCHEMA, validator=Validator(policy=policy))  # type: ignore[arg-type]  # a word
@@ -243,4 +245,7 @@ def test_every_node_window_and_aggregate_is_here() -> None:
 
 
 def walked(plan: nodes.Plan) -> Iterator[nodes.Node]:
+    """The nodes of a plan as it is written, and those that it becomes."""
     yield from nodes.walk(plan)
+    typed = prepare(plan, dict.fromkeys(nodes.sources(plan), SCHEMA), SETTINGS)
+    yield from (part.node for part in walk(typed))

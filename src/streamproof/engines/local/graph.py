@@ -306,8 +306,13 @@ class Graph:
         return sum(step.kernel.live_rows() for step in self.steps)
 
     def snapshot(self) -> list[State]:
-        """The state of every kernel, in the order of the graph."""
-        return [step.kernel.snapshot() for step in self.steps]
+        """The state of every kernel, in the order of the graph, without groups and strings that no kernel holds."""
+        states = [step.kernel.snapshot() for step in self.steps]  # they let go of what can change no more
+        self.forget()
+        for number, step in enumerate(self.steps):
+            if isinstance(step.kernel, EnterGroups):
+                states[number] = step.kernel.snapshot()
+        return states
 
     def restore(self, states: list[State]) -> None:
         for step, state in zip(self.steps, states, strict=True):

@@ -27,7 +27,6 @@ _FIELDS = pa.schema(
 
 def save(graph: Graph) -> bytes:
     """The whole state of a graph. Law: a graph restored from it goes on to the same output."""
-    graph.forget()
     states = zip(graph.steps, graph.snapshot(), strict=True)
     rows = [(step.identity, name, value) for step, state in states for name, value in state.items()]
     values = [_values(value) for _, _, value in rows]
