@@ -117,6 +117,7 @@ PLANS: dict[str, sp.Stream] = {
     "at drift": sp.eql("SELECT count(*) FROM S AT CHANGES(R.v UP BY 30) WINDOW 5s"),
     "at arrivals by key": sp.eql("SELECT count(*) FROM S AT ARRIVE(R) BY k WINDOW 5s"),
     "during": sp.eql("SELECT count(*), max(v) FROM S DURING LASTING(ARRIVE(R: v < 50), +3s)"),
+    "during pairs": sp.eql("SELECT count(*) FROM S DURING LASTING(ARRIVE(R: v < 20), ARRIVE(R: v > 80) PAIR FIFO)"),
     "during, hop by hop": sp.eql(
         "SELECT count(*) FROM S DURING LASTING(ARRIVE(R: v < 20), ARRIVE(R: v > 80) BY g MAX 20s) CONTINUOUS HOP 2s"
     ),
