@@ -41,8 +41,8 @@ def opened(data: bytes, *, kind: str, version: int, at: str | None = None) -> by
     """The content, if it is of this kind and version and as it was written; one clear error if it is not."""
     start = _HEAD.size + _DIGEST
     if len(data) < start or not data.startswith(MAGIC):
-        what = "is empty" if not data else f"is not a {kind}" if data[:8] != MAGIC else "ends within its head"
-        raise InputError(f"not a {kind}: the file {what}", at=at, fix=f"give the {kind} that a run wrote")
+        what = "is empty" if not data else f"is not {_a(kind)}" if data[:8] != MAGIC else "ends within its head"
+        raise InputError(f"not {_a(kind)}: the file {what}", at=at, fix=f"give the {kind} that a run wrote")
     _, word, found, length = _HEAD.unpack_from(data)
     if len(data) - start != length:
         text = f"the {kind} is damaged: it has {len(data)} bytes and should have {start + length}"
@@ -51,7 +51,7 @@ def opened(data: bytes, *, kind: str, version: int, at: str | None = None) -> by
         raise InputError(f"the {kind} is damaged: its checksum is another one", at=at, fix=ANEW)
     name = word.rstrip(b"\0").decode()
     if name != kind:
-        raise InputError(f"not a {kind}: this is a {name}", at=at, fix=f"give the {kind} that a run wrote")
+        raise InputError(f"not {_a(kind)}: this is {_a(name)}", at=at, fix=f"give the {kind} that a run wrote")
     if found != version:
         text = f"the {kind} has version {found}, this program reads {version}"
         raise InputError(text, at=at, fix="use the version of streamproof that wrote it, or start anew without it")
@@ -74,3 +74,7 @@ def _digest(head: bytes, content: bytes) -> bytes:
     state = blake2b(head, digest_size=_DIGEST)
     state.update(content)
     return state.digest()
+
+
+def _a(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
