@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamproof.events.advance import Advance
+from streamproof.events.order import ints
 from streamproof.events.physical import Cti, Event, Insert, PhysicalStream, Retract
 from streamproof.events.schema import Schema
 from streamproof.events.time import FOREVER
@@ -120,3 +122,54 @@ def test_chunks_do_not_matter(events: list[Event], often: dict[str, int], delay:
     split = [parts.apply(stream.slice(0, cut)), parts.apply(stream.slice(cut))]
     assert PhysicalStream.concat(split) == whole.apply(stream)
     assert (parts.dropped, parts.adjusted) == (whole.dropped, whole.adjusted)
+
+
+@pytest.mark.parametrize("late", ["drop", "adjust"])
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_is_remembered_is_bounded_by_what_can_still_change(late: Any, shared: bool) -> None:
+    advance, sizes = Advance(every=1, late=late), []
+    for start in range(0, 20_000, 500):
+        events: list[Event] = []
+        for n in range(start, start + 500):
+            events.append(Insert(f"e{n}", n, n + 1, {}))
+            events.append(Insert(f"late{n}", n - 5, n + 3 - n % 7, {}))
+            if n >= 3:
+                events.append(Retract(f"late{n - 3}", n - 8, n - (n - 3) % 7, n - 8, {}))
+        stream = PhysicalStream.from_events(events)
+        if shared:
+            places = np.arange(len(stream))
+            advance.apply_share(stream, places, stream.kinds, ints(stream.rows["le"]))
+        else:
+            advance.apply(stream)
+        sizes.append(len(json.dumps(advance.snapshot())))
+    assert max(sizes) <= sizes[0] + 500, "of 20,000 late events a few are remembered"
+
+
+def test_a_change_of_a_forgotten_event_is_dropped_and_counted() -> None:
+    events: list[Event] = [
+        Insert("a", 50, 51, {}),
+        Insert("b", 3, 9, {}),
+        Insert("c", 3, 70, {}),
+        Insert("d", 60, 61, {}),
+    ]
+    advance = Advance(every=1)
+    advance.apply(PhysicalStream.from_events(events))
+    assert list(advance.snapshot()["delivered"]) == ["c"]  # type: ignore[call-overload]  # a mapping by id
+    changes: list[Event] = [Retract("b", 3, 9, 3, {}), Retract("c", 3, 70, 65, {}), Retract("a", 50, 51, 50, {})]
+    assert advance.apply(PhysicalStream.from_events(changes)).to_events() == []
+    assert advance.dropped == 5
+    advance.apply(PhysicalStream.from_events([Insert("e", 66, 67, {})]))
+    assert advance.snapshot()["delivered"] == {}
+    assert advance.apply(PhysicalStream.from_events([Retract("c", 3, 65, 3, {})])).to_events() == []
+    assert advance.dropped == 6
+
+
+def test_an_id_keeps_its_new_name_as_long_as_an_older_event_of_it_lives() -> None:
+    stream = PhysicalStream.from_events(
+        [
+            Insert("a", 1, 90, {}), Insert("b", 5, 6, {}), Retract("a", 1, 90, 1, {}), Insert("a", 7, 8, {}),
+            Insert("c", 80, 81, {}), Insert("a", 85, 86, {}), Insert("d", 95, 96, {}), Insert("a", 97, 98, {}),
+        ]
+    )  # fmt: skip
+    out = Validator().check(Advance(every=1).apply(stream)).to_events()
+    assert [event.id for event in out if isinstance(event, Insert)] == ["a", "b", "a~", "c", "a~", "d", "a"]

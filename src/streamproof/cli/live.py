@@ -17,6 +17,7 @@ from streamproof.cli.live_options import LiveOptions, Output
 from streamproof.cli.screen import counted, err, note
 from streamproof.cli.sinks import LettersFile, Write, event_sink
 from streamproof.cli.warm_up import is_cold
+from streamproof.engines.claims import Claim, plain
 from streamproof.engines.inputs import Input
 from streamproof.engines.job import Job, Run
 from streamproof.engines.local.feed import Feed
@@ -50,13 +51,17 @@ class LiveRun:
             keep_history=output.emit == "cht",
             keep_late=options.late_file is not None,
         )
-        positions = {}
+        self.claim = claim_of(inputs, output)
+        positions: dict[str, int] = {}
+        written: dict[str, int] = {}
         if options.resume is not None:
-            interrupted = resume.load(options.resume, files)
-            self.query.restore(interrupted.processor)
-            positions = interrupted.positions
+            interrupted = resume.load(options.resume, claim=self.claim, files=files)
+            resume.restore(self.query, interrupted, options.resume)
+            positions, written = interrupted.positions, interrupted.written
         self.feed = Feed(self.query, self.query.given, most_rows=options.batch_size, positions=positions)
-        self.late, self.failures = LettersFile(options.late_file), LettersFile(options.module_letters)
+        self.late, self.failures = (
+            LettersFile(path, after=written.get(str(path))) for path in (options.late_file, options.module_letters)
+        )
         self.interrupted = False
 
     def run(self) -> Run | None:
@@ -109,7 +114,11 @@ class LiveRun:
     def _leave(self) -> None:
         """Write down how far the run came, and say how to go on."""
         assert self.options.snapshot is not None
-        resume.save(self.options.snapshot, self.query, self.feed.positions, self.files)
+        written = {str(file.path): file.size for file in (self.late, self.failures) if file.path is not None}
+        resume.save(
+            self.options.snapshot, self.query, claim=self.claim, positions=self.feed.positions, written=written,
+            files=self.files,
+        )  # fmt: skip
         pushed = counted(sum(self.feed.positions.values()), "event")
         note(f"interrupted after {pushed}; the same command with --resume {self.options.snapshot} goes on from here")
         if self.output.emit == "events" and self.output.out is not None:
@@ -131,6 +140,12 @@ class LiveRun:
         unit = self.query.schema.unit
         sealed = "no CTI yet" if cti == BEGINNING else f"CTI {show_moment(cti, unit)}, lag {max(0, latest - cti):,}"
         return f"{counted(rows, 'event')}, {counted(number, 'batch').replace('batchs', 'batches')}, {sealed}"
+
+
+def claim_of(inputs: Mapping[str, Input], output: Output) -> Claim:
+    """What the output of a run depends on, beside what its query claims: how its inputs are read, and what it emits."""
+    readers = {name: reader.claim for name, reader in inputs.items() if isinstance(reader, Reader)}
+    return {"emit": output.emit, "inputs": plain(readers)}
 
 
 @contextmanager

@@ -5,61 +5,81 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
+from hashlib import blake2b
 from pathlib import Path
+from typing import Any, Final
 
-import pyarrow as pa
-
+from streamproof.engines.claims import Claim, plain, refuse_other
 from streamproof.engines.local.query import RunningQuery
-from streamproof.engines.local.snapshot import read_table, refuse_version, table_bytes
-from streamproof.errors import InputError
+from streamproof.engines.sealed import fitting, opened, sealed
+from streamproof.errors import InputError, StreamproofError
 from streamproof.events.files.writer import replacing
 
-VERSION = "1"
-_HEAD = 1 << 16  # bytes of an input by which it is known again
+KIND: Final = "interrupted run"
+VERSION: Final = 2
+SAME_COMMAND: Final = "give the same command, with --resume; docs/running.md lists what may change"
+_BLOCK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
     """How far a run had come."""
 
-    processor: bytes
+    snapshot: bytes
     positions: dict[str, int]  # how many events of each input were pushed
-    heads: dict[str, tuple[int, str]]  # the beginning of each input: its length and its hash
+    written: dict[str, int]  # bytes of the files of letters, by path
 
 
-def save(path: Path, query: RunningQuery, positions: Mapping[str, int], files: Mapping[str, Path]) -> None:
+def save(
+    path: Path, query: RunningQuery, *, claim: Claim, positions: Mapping[str, int], written: Mapping[str, int],
+    files: Mapping[str, Path],
+) -> None:  # fmt: skip
     """Write down how far a run has come; an older file of this name is replaced."""
-    heads = {name: head(file) for name, file in files.items()}
-    about = json.dumps({"version": VERSION, "positions": dict(positions), "heads": heads})
-    table = pa.table({"about": pa.array([about]), "processor": pa.array([query.snapshot()], pa.large_binary())})
+    contents = {name: content_of(file) for name, file in files.items()}
+    about = {"claim": claim, "positions": dict(positions), "written": dict(written), "contents": contents}
+    content = json.dumps(about).encode() + b"\n" + query.snapshot()
     with replacing(path.resolve(), overwrite=True) as temporary:
-        temporary.write_bytes(table_bytes(table))
+        temporary.write_bytes(sealed(content, kind=KIND, version=VERSION))
 
 
-def load(path: Path, files: Mapping[str, Path]) -> Interrupted:
-    """What `save` wrote, for the same inputs; they may have grown since."""
+def load(path: Path, *, claim: Claim, files: Mapping[str, Path]) -> Interrupted:
+    """What `save` wrote, for the same command over the same inputs; these may have grown since."""
     if not path.is_file():
         raise InputError(f"there is no snapshot {path}", fix="give the file that --snapshot named")
-    table = read_table(path.read_bytes())
-    if table.column_names != ["about", "processor"]:
-        raise InputError(f"{path} is not the snapshot of a run", fix="give the file that --snapshot named")
-    about = json.loads(table["about"][0].as_py())
-    if about["version"] != VERSION:
-        refuse_version(about["version"])
-    heads = {name: (length, text) for name, (length, text) in about["heads"].items()}
-    for name, known in heads.items():
-        if name not in files or head(files[name], known[0]) != known:
-            raise InputError(
-                f'the input "{name}" is not the one that the snapshot was taken over',
-                at=str(files.get(name, "no file is given")),
-                fix="give the same inputs; they may have grown at their end only",
-            )
-    return Interrupted(table["processor"][0].as_py(), about["positions"], heads)
+    content = opened(path.read_bytes(), kind=KIND, version=VERSION, at=str(path))
+    with fitting(KIND, at=str(path)):
+        head, _, snapshot = content.partition(b"\n")
+        about: dict[str, Any] = json.loads(head)
+        refuse_other(about["claim"], plain(claim), saved=str(path), running="this run", fix=SAME_COMMAND)
+        for name, known in about["contents"].items():
+            _refuse_other_content(name, files[name], *known)
+        return Interrupted(snapshot, about["positions"], about["written"])
 
 
-def head(file: Path, length: int = _HEAD) -> tuple[int, str]:
-    """The beginning of a file: how long it is, and its hash."""
-    with file.open("rb") as opened:
-        content = opened.read(length)
-    return len(content), sha256(content).hexdigest()
+def restore(query: RunningQuery, interrupted: Interrupted, path: Path) -> None:
+    """Let the query go on where it was interrupted."""
+    try:
+        query.restore(interrupted.snapshot)
+    except StreamproofError as error:
+        raise error.located(str(path)) from None
+
+
+def _refuse_other_content(name: str, file: Path, length: int, digest: str) -> None:
+    found = content_of(file, length)
+    if found != (length, digest):
+        shorter = f", which has {found[0]:,} bytes and had {length:,}" if found[0] < length else ""
+        raise InputError(
+            f'the input "{name}" is not the one that the snapshot was taken over',
+            at=f"{file}{shorter}",
+            fix="give the same inputs; they may have grown at their end only",
+        )
+
+
+def content_of(file: Path, length: int | None = None) -> tuple[int, str]:
+    """The first bytes of a file, or all: how many there are, and their digest."""
+    state, left = blake2b(digest_size=16), length
+    with file.open("rb") as opened_file:
+        while block := opened_file.read(_BLOCK if left is None else min(_BLOCK, left)):
+            state.update(block)
+            left = None if left is None else left - len(block)
+        return opened_file.tell(), state.hexdigest()

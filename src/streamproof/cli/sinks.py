@@ -6,6 +6,7 @@ A file appears whole at the end, and not at all where the run fails.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,9 +88,20 @@ _OPENERS: dict[str, Any] = {"jsonl": _jsonl, "csv": _csv, "parquet": _parquet, "
 class LettersFile:
     """Events or failures that were left out, as JSON lines; the file comes into being with the first of them."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, *, after: int | None = None) -> None:
+        """``after``: the run goes on, and so many bytes of the file were written before it stopped."""
         self.path, self.count = path, 0
-        self._begun = False
+        self.size = 0  # bytes of it that are ours
+        if path is not None and after:
+            self._go_on(path, after)
+
+    def _go_on(self, path: Path, after: int) -> None:
+        """What was written later, by a run that came to nothing, is written again."""
+        if not path.is_file() or path.stat().st_size < after:
+            text = f"{path} is gone, or shorter than when the run was interrupted"
+            raise InputError(text, at=str(path), fix="bring it back, or name another file for what is left out now")
+        os.truncate(path, after)
+        self.size = after
 
     def events(self, source: str, stream: PhysicalStream) -> None:
         self._write({"source": source, **document} for document in stream.to_dicts())
@@ -102,6 +114,7 @@ class LettersFile:
         self.count += len(lines)
         if self.path is None or not lines:
             return
-        with self.path.open("a" if self._begun else "w", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in lines)
-        self._begun = True
+        data = "".join(f"{line}\n" for line in lines).encode()
+        with self.path.open("ab" if self.size else "wb") as file:
+            file.write(data)
+        self.size += len(data)

@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -21,6 +22,8 @@ from streamproof.disorder.layout import Layout, Piece, pieces_of, plan_layout
 from streamproof.disorder.rows import read_bytes
 from streamproof.disorder.scanning import GOOD, fields_of, members_of, row_ends, times_of
 from streamproof.disorder.units import TICKS, TimeUnit
+from streamproof.engines.claims import Claim, plain, refuse_other
+from streamproof.engines.sealed import fitting, opened, sealed
 from streamproof.errors import InputError
 from streamproof.events.files.writer import replacing
 from streamproof.events.order import Ints
@@ -28,7 +31,8 @@ from streamproof.events.order import Ints
 BLOCK: Final = 4 << 20
 REST: Final = 0.002  # seconds: the shortest sleep, so that rows go out in small groups
 SAVED_EVERY: Final = 1.0
-STATE_VERSION: Final = 1
+STATE: Final = "replay position"
+STATE_VERSION: Final = 2
 LAG_BIN: Final = 0.0001  # seconds
 LAG_BINS: Final = 100_000
 
@@ -69,9 +73,11 @@ class Target(Protocol):
     """Where rows are delivered to."""
 
     interval: bool  # whether it takes rows by stretches of time, and not one by one
+    claim: str  # where rows go, as far as whoever goes on must go on there
 
     def send(self, rows: Rows, first: int, last: int) -> None: ...
     def close_interval(self, first_row: int) -> None: ...
+    def refuse_missing(self, first_row: int) -> None: ...
     def close(self) -> None: ...
 
 
@@ -82,9 +88,10 @@ class Recording:
         self, path: Path, *, time_column: int | str | None = None, unit: TimeUnit | None = None, separator: str = ","
     ) -> None:
         self.path = path
-        manifest = _manifest(path)
+        manifest = None if unit is not None else _manifest(path)
         self.unit: TimeUnit = unit or (manifest or {}).get("source", {}).get("time_unit") or "ms"
         column = self._column(time_column, separator)
+        self.claim: Claim = {"file": str(path.resolve()), "time": column, "unit": self.unit, "separator": separator}
         source = SourceConfig(file=path, time_index=column, unit=self.unit, separator=separator)
         self.layout = plan_layout(source, work=Path())
         if self.layout.format == "parquet":
@@ -136,12 +143,19 @@ def rows_in(layout: Layout, piece: Piece) -> Rows:
 
 
 def _manifest(path: Path) -> dict[str, Any] | None:
+    """The manifest beside a stream that disorder made; one that cannot be read is an error, as the unit is in it."""
     place = path.with_name(f"{path.stem}.manifest.json")
+    if not place.is_file():
+        return None
     try:
         found = json.loads(place.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
+        dict(found.get("source", {}))
+    except (OSError, ValueError, AttributeError, TypeError):
+        raise InputError(
+            f"the manifest of {path.name} cannot be read, and the unit of its times is in it",
+            at=str(place), fix="say the unit (--unit ms), and remove or mend the manifest",
+        ) from None  # fmt: skip
+    return dict(found)
 
 
 @dataclass
@@ -199,6 +213,9 @@ class Replay:
         self._state_path, self._progress = state, progress
         self.played = Played()
         self._saved = 0.0
+        self._delivered = Prefix(recording.path)
+        self._first: int | None = None  # when the first row of the file is due
+        self._last: int | None = None  # the first row of the last interval that was delivered
         self._closed = (0, 0)  # offset and rows at the end of the last interval that was delivered
 
     def run(self) -> Played:
@@ -207,6 +224,7 @@ class Replay:
         self.played.offset = state.get("offset", 0)
         self.played.rows = self.played.before = state.get("rows", 0)
         first: int | None = state.get("first")
+        self._first = first
         self._closed = (self.played.offset, self.played.rows)
         clock: tuple[float, int] | None = None
         try:
@@ -287,7 +305,7 @@ class Replay:
     def _close_interval(self, first: int) -> None:
         if self._open is not None:
             self._target.close_interval(self._open[1])
-            self._open = None
+            self._last, self._open = self._open[1], None
             self._closed = (self.played.offset, self.played.rows)
             self._save_state(first)
 
@@ -299,30 +317,60 @@ class Replay:
             if not self._target.interval:
                 self._save_state(None)
 
+    @property
+    def _claim(self) -> Claim:
+        """What the rows that are still to be delivered depend on; where intervals become files, how these are cut."""
+        to: Claim = {"to": self._target.claim} if self._target.claim else {}
+        if self._target.interval:
+            length = {"rows_per_file": self._rows_per_file} if self._speed is None else {"every": self._every}
+            to = {**to, "as_fast_as_possible": self._speed is None, "speed": self._speed, **length}
+        return {**self._recording.claim, **to}
+
     def _load_state(self) -> dict[str, Any]:
         if self._state_path is None or not self._state_path.exists():
             return {}
-        try:
-            state = json.loads(self._state_path.read_text(encoding="utf-8"))
-        except ValueError:
-            raise InputError(
-                f"{self._state_path} is not a place to go on from", at="--resume", fix="remove it to start anew"
-            ) from None
-        if state.get("version") != STATE_VERSION or state.get("file") != str(self._recording.path.resolve()):
-            raise InputError(
-                f"{self._state_path} belongs to another replay: {state.get('file')}", at="--resume",
-                fix="give each replay a file of its own, or remove it to start anew",
-            )  # fmt: skip
-        return dict(state)
+        at = f"--resume {self._state_path}"
+        content = opened(self._state_path.read_bytes(), kind=STATE, version=STATE_VERSION, at=at)
+        with fitting(STATE, at=at):
+            state: dict[str, Any] = json.loads(content)
+            before, now = state["claim"], plain(self._claim)
+            if before["file"] != now["file"]:
+                text = f"{self._state_path} belongs to another replay: {before['file']}"
+                raise InputError(text, at=at, fix="give each replay a file of its own, or remove it to start anew")
+            refuse_other(before, now, saved=str(self._state_path), running="this replay", at=at)
+            self._delivered = Prefix(self._recording.path)
+            if self._delivered.digest(state["offset"]) != state["digest"]:
+                text = f"{self._recording.path} is not the file that was played before: what it begins with is another"
+                raise InputError(text, at=at, fix="bring the file back; it may have grown at its end only")
+            if self._target.interval and state["last"] is not None:
+                self._target.refuse_missing(state["last"])
+            self._last = state["last"]
+        return state
 
     def _save_state(self, first: int | None) -> None:
         if self._state_path is None:
             return
         offset, rows = self._closed if self._target.interval else (self.played.offset, self.played.rows)
-        kept = {} if first is not None or not self._state_path.exists() else self._load_state()
+        self._first = first if first is not None else self._first
         state = {
-            "version": STATE_VERSION, "file": str(self._recording.path.resolve()), "offset": offset,
-            "rows": rows, "first": first if first is not None else kept.get("first"),
+            "claim": self._claim, "offset": offset, "digest": self._delivered.digest(offset),
+            "rows": rows, "first": self._first, "last": self._last,
         }  # fmt: skip
         with replacing(self._state_path.resolve(), overwrite=True) as place:
-            place.write_text(json.dumps(state) + "\n", encoding="utf-8")
+            place.write_bytes(sealed(json.dumps(state).encode(), kind=STATE, version=STATE_VERSION))
+
+
+class Prefix:
+    """The beginning of a file as a digest, which goes on from where it was asked for last."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._state, self._until = path, blake2b(digest_size=16), 0
+
+    def digest(self, length: int) -> str:
+        """Of so many bytes, or of all where there are fewer; ``length`` never gets less."""
+        with self._path.open("rb") as file:
+            file.seek(self._until)
+            while self._until < length and (block := file.read(min(BLOCK, length - self._until))):
+                self._state.update(block)
+                self._until += len(block)
+        return f"{self._until} {self._state.hexdigest()}"

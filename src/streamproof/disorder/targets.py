@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from streamproof.disorder.replaying import Recording, Rows, Target
 from streamproof.errors import InfrastructureError, InputError
+from streamproof.events.files.writer import replacing
 
 
 def open_target(text: str, recording: Recording, *, overwrite: bool = False, key: str | None = None) -> Target:
@@ -35,6 +36,7 @@ class Stdout:
     """Rows as they stand, on standard output, the header first."""
 
     interval = False
+    claim = "standard output"
 
     def __init__(self, header: bytes, stream: BinaryIO) -> None:
         self._stream = stream
@@ -48,6 +50,9 @@ class Stdout:
     def close_interval(self, first_row: int) -> None:
         """Rows are never held back here."""
 
+    def refuse_missing(self, first_row: int) -> None:
+        """What was delivered is not here any more."""
+
     def close(self) -> None:
         self._stream.flush()
 
@@ -56,6 +61,7 @@ class Tcp:
     """Rows as lines over a socket: to whoever listens there, else to the first who connects."""
 
     interval = False
+    claim = "a socket"  # of whatever host and port
 
     def __init__(self, host: str, port: int, *, patience: float = 60.0) -> None:
         self._socket = _connected(host, port) or _awaited(host, port, patience)
@@ -71,6 +77,9 @@ class Tcp:
 
     def close_interval(self, first_row: int) -> None:
         """Rows are never held back here."""
+
+    def refuse_missing(self, first_row: int) -> None:
+        """What was delivered is not here any more."""
 
     def close(self) -> None:
         self._socket.close()
@@ -116,6 +125,7 @@ class Folder:
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder", at="--to", fix="give a folder")
         self._folder, self._header = folder, recording.header
+        self.claim = str(folder.resolve())
         self._ending = ".jsonl" if recording.layout.format == "jsonl" else ".csv"
         self._held: list[bytes] = []
 
@@ -123,10 +133,18 @@ class Folder:
         self._held.append(rows.block(first, last))
 
     def close_interval(self, first_row: int) -> None:
-        hidden = self._folder / f".part-{first_row:012d}{self._ending}"
-        hidden.write_bytes(self._header + b"".join(self._held))
-        hidden.replace(self._folder / hidden.name[1:])
+        with replacing(self._part(first_row), overwrite=True) as hidden:
+            hidden.write_bytes(self._header + b"".join(self._held))
         self._held = []
+
+    def _part(self, first_row: int) -> Path:
+        return self._folder.resolve() / f"part-{first_row:012d}{self._ending}"
+
+    def refuse_missing(self, first_row: int) -> None:
+        """The last file that was delivered must be there: else this is another folder, or rows are lost."""
+        if not self._part(first_row).is_file():
+            text = f"{self._part(first_row).name} was delivered, and is not in {self._folder} any more"
+            raise InputError(text, at="--to", fix="bring the folder back, or remove the file of --resume to start anew")
 
     def close(self) -> None:
         """What is held back belongs to an interval that has not ended; a resumed replay delivers it."""
@@ -153,6 +171,7 @@ class Kafka:
                 "the Kafka client is not installed", at="--to kafka://…", fix="pip install 'streamproof[kafka]'"
             ) from None
         self._topic, self._errors = topic, 0
+        self.claim = f"the topic {topic}, with the key {key}"
         self._why = ""
         self._key = None if key is None else _Column(recording, key)
         self.producer = Producer({"bootstrap.servers": brokers, "linger.ms": "2", **(settings or {})})
@@ -184,6 +203,9 @@ class Kafka:
 
     def close_interval(self, first_row: int) -> None:
         """Rows are never held back here."""
+
+    def refuse_missing(self, first_row: int) -> None:
+        """What was delivered is not here any more."""
 
     def close(self) -> None:
         left = self.producer.flush(30)

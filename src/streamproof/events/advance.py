@@ -12,7 +12,7 @@ It is the one operator whose effect depends on the order of arrival, so it works
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,28 @@ from streamproof.events.stream import CTI, INSERT, RETRACT, PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER
 
 Late: TypeAlias = Literal["drop", "adjust"]
+Delivered: TypeAlias = "tuple[int, int] | Literal['as it came'] | None"
+"""What was delivered of an event: from where to where, or nothing, or the event itself."""
+AS_IT_CAME: Final = "as it came"
+FEW: Final = 1024
+
+
+class _Known(NamedTuple):
+    """What is to be known of an id whose event was not delivered as it came."""
+
+    end: int  # where the event ends, as its source has it: a change that is in time cannot be before the CTI
+    delivered: Delivered
+    name: str  # the id under which it is delivered
+    until: int = BEGINNING  # up to where earlier events of this id, taken back too late, live on
+
+    def has_passed(self, cti: int) -> bool:
+        """Whether the CTI has left all of it behind: what comes now is late, and dropped, even for an unknown id."""
+        return max(self.end, self.until, self.lives_until) < cti
+
+    @property
+    def lives_until(self) -> int:
+        """Where what was delivered of it ends, if it is not as it came."""
+        return self.delivered[1] if isinstance(self.delivered, tuple) else BEGINNING
 
 
 class Advance:
@@ -33,6 +55,8 @@ class Advance:
     An event that comes after the CTI has passed its sync time is late: it is dropped and counted, or adjusted to the
     CTI. A straddling lifetime then starts at the CTI, one wholly in the past is dropped, and retractions of an event
     that was adjusted or missed are rewritten to what was delivered of it.
+
+    It remembers ids only as long as a change of them can be in time, or what was delivered of them can still change.
 
     Law: how a stream is cut into chunks does not matter.
     """
@@ -53,12 +77,10 @@ class Advance:
         self.adjusted = 0  # how many got through changed
         self._seen = 0  # events so far
         self._latest = BEGINNING  # the greatest start so far
-        # what was delivered of events that were not delivered as they came: start and end, or None for nothing
-        self._delivered: dict[str, tuple[int, int] | None] = {}
-        self._names: dict[
-            str, str
-        ] = {}  # ids that came again while what was delivered under them lives, and their new ones
-        self._dropped: list[PhysicalStream] | None = [] if keep_dropped else None
+        self._known: dict[str, _Known] = {}  # ids of which something is to be known, and some of which nothing is
+        self._forget_at = FEW  # how many there may be before those are looked for
+        self._keep_dropped = keep_dropped
+        self._dropped: list[PhysicalStream] = []
 
     def apply(self, chunk: PhysicalStream) -> PhysicalStream:
         """The chunk with CTIs in it, and without what came too late."""
@@ -92,7 +114,7 @@ class Advance:
     def _let_through(self, chunk: PhysicalStream, kinds: npt.NDArray[np.int8], before: Ints) -> _Events:
         events = self._in_time(chunk, kinds, before)
         lost = ~events.kept & (kinds != CTI)
-        if self._dropped is not None and lost.any():
+        if self._keep_dropped and lost.any():
             self._dropped.append(chunk.filter(lost))
         return events
 
@@ -103,22 +125,28 @@ class Advance:
 
     def take_dropped(self) -> list[PhysicalStream]:
         """The events that were dropped since the last call, as they came."""
-        taken, self._dropped = self._dropped or [], None if self._dropped is None else []
+        taken, self._dropped = self._dropped, []
         return taken
 
+    def not_taken(self, schema: Schema) -> PhysicalStream:
+        """What `take_dropped` would give, as one stream; it can still be taken."""
+        return PhysicalStream.concat(self._dropped, schema=schema)
+
     def snapshot(self) -> dict[str, object]:
-        """All that a new one with the same settings needs to go on: plain data, fit for JSON."""
+        """All that a new one with the same settings needs to go on, beside what is `not_taken`: fit for JSON."""
+        self._forget()
         return {
             "cti": self.cti, "dropped": self.dropped, "adjusted": self.adjusted, "seen": self._seen,
-            "latest": self._latest, "delivered": dict(self._delivered), "names": dict(self._names),
+            "latest": self._latest, "delivered": {name: list(known) for name, known in self._known.items()},
         }  # fmt: skip
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """The inverse of `snapshot`."""
+    def restore(self, state: Mapping[str, Any], dropped: PhysicalStream | None = None) -> None:
+        """The inverse of `snapshot` and `not_taken`."""
         self.cti, self.dropped, self.adjusted = state["cti"], state["dropped"], state["adjusted"]
         self._seen, self._latest = state["seen"], state["latest"]
-        self._delivered = {name: None if left is None else tuple(left) for name, left in state["delivered"].items()}
-        self._names = dict(state.get("names", {}))
+        self._known = {name: _known(*kept) for name, kept in state["delivered"].items()}
+        if dropped is not None:
+            self._dropped = [dropped] if len(dropped) else []
 
     def _schedule(self, kinds: npt.NDArray[np.int8], le: Ints) -> tuple[Ints, Ints]:
         """Per row the greatest start so far, and the CTI that holds after it."""
@@ -153,64 +181,80 @@ class Advance:
         events = _Events(chunk, kinds)
         late = (kinds != CTI) & (events.sync() < cti)
         touched = set(np.unique(events.ids[late].astype(str)).tolist()) if late.any() else set()
-        if not touched and not self._delivered and not self._names:
+        if not touched and not self._known:
             return events
-        known = touched | self._delivered.keys() | self._names.keys()
+        known = touched | self._known.keys()
         for row in np.flatnonzero((kinds != CTI) & np.isin(events.ids.astype(str), list(known))).tolist():
             self._deliver(events, row, int(cti[row]), bool(late[row]))
-        self._forget()
+        if len(self._known) >= self._forget_at:
+            self._forget()
+            self._forget_at = max(FEW, 2 * len(self._known))
         return events
+
+    def _forget(self) -> None:
+        """Let go of ids of which whatever comes is dropped, known or not."""
+        self._known = {name: known for name, known in self._known.items() if not known.has_passed(self.cti)}
 
     def _deliver(self, events: _Events, row: int, cti: int, is_late: bool) -> None:
         """One event of an id that is or was late."""
         name = str(events.ids[row])
+        known = self._known.pop(name, None)
+        if known is not None and known.has_passed(cti):
+            known = None
         if events.kinds[row] == INSERT:
-            self._deliver_insert(events, row, name, cti, is_late)
-        elif name in self._delivered or is_late:
-            self._deliver_change(events, row, name, cti)
-        if name in self._names:
-            events.rename(row, self._names[name])
-
-    def _deliver_insert(self, events: _Events, row: int, name: str, cti: int, is_late: bool) -> None:
-        before = self._delivered.pop(name, None)
-        if before is not None and before[1] >= cti:  # it was taken back, but too late: what was delivered lives on
-            self._names[name] = f"{self._names.get(name, name)}~"
-        if not is_late:
+            known = self._deliver_insert(events, row, known or _Known(BEGINNING, AS_IT_CAME, name), cti, is_late)
+        elif is_late or (known is not None and known.delivered != AS_IT_CAME):
+            known = self._deliver_change(events, row, known, cti)
+        elif known is not None:
+            known = known._replace(end=events.end_after(row))
+        if known is None:
             return
-        if self.late == "adjust" and events.re[row] > cti:
-            events.le[row] = cti
-            self._delivered[name] = (cti, int(events.re[row]))
-            self.adjusted += 1
-        else:
-            self._delivered[name] = None
-            self._drop(events, row)
+        if known.name != name:
+            events.rename(row, known.name)
+        if (known.delivered != AS_IT_CAME or known.name != name) and not known.has_passed(cti):
+            self._known[name] = known
 
-    def _deliver_change(self, events: _Events, row: int, name: str, cti: int) -> None:
-        delivered = self._delivered.get(name, (int(events.le[row]), int(events.re[row])))
+    def _deliver_insert(self, events: _Events, row: int, known: _Known, cti: int, is_late: bool) -> _Known:
+        name, until = known.name, known.until
+        if isinstance(known.delivered, tuple) and known.lives_until >= cti:  # taken back too late: it lives on
+            name, until = f"{name}~", max(until, known.lives_until)
+        delivered: Delivered = AS_IT_CAME
+        if is_late and self.late == "adjust" and events.re[row] > cti:
+            events.le[row] = cti
+            delivered = (cti, int(events.re[row]))
+            self.adjusted += 1
+        elif is_late:
+            delivered = None
+            self._drop(events, row)
+        return _Known(int(events.re[row]), delivered, name, until)
+
+    def _deliver_change(self, events: _Events, row: int, known: _Known | None, cti: int) -> _Known:
+        came = int(events.le[row]), int(events.re[row])
+        known = known or _Known(0, AS_IT_CAME, str(events.ids[row]))
+        delivered = came if known.delivered == AS_IT_CAME else known.delivered
+        known = known._replace(end=events.end_after(row), delivered=delivered)
         if delivered is None:
             self._drop(events, row)
-            return
+            return known
         start, end = delivered
         wanted = max(int(events.re_new[row]), start)
         if wanted < cti and self.late == "adjust":
             wanted = cti
-        if min(end, wanted) < cti or wanted == end:
-            self._delivered[name] = delivered  # what was delivered stays, so later changes must start from it
+        if min(end, wanted) < cti or wanted == end:  # what was delivered stays, so later changes must start from it
             self._drop(events, row)
-            return
-        self.adjusted += (start, end, wanted) != (events.le[row], events.re[row], events.re_new[row])
+            return known
+        self.adjusted += (start, end, wanted) != (*came, events.re_new[row])
         events.le[row], events.re[row], events.re_new[row] = start, end, wanted
-        self._delivered[name] = None if wanted <= start else (start, wanted)
+        return known._replace(delivered=None if wanted <= start else (start, wanted))
 
     def _drop(self, events: _Events, row: int) -> None:
         events.kept[row] = False
         self.dropped += 1
 
-    def _forget(self) -> None:
-        """What ended before the CTI cannot change any more, whatever comes."""
-        gone = [name for name, left in self._delivered.items() if left is not None and left[1] < self.cti]
-        for name in gone:
-            self._delivered[name] = None
+
+def _known(end: int, delivered: Any, name: str, until: int) -> _Known:
+    """As it was, after JSON."""
+    return _Known(end, (delivered[0], delivered[1]) if isinstance(delivered, list) else delivered, name, until)
 
 
 class _Events:
@@ -223,6 +267,10 @@ class _Events:
         self.re_new = ints(chunk.rows["re_new"].fill_null(0)).copy()
         self.kept = kinds != CTI
         self.renamed = False
+
+    def end_after(self, row: int) -> int:
+        """Where the event of a retraction ends from then on, as its source has it."""
+        return max(int(self.re_new[row]), int(self.le[row]))
 
     def rename(self, row: int, name: str) -> None:
         """Another id for one event."""

@@ -97,6 +97,7 @@ class Encoder:
 
     def snapshot(self) -> tuple[dict[str, int], pa.Table]:
         """What a new one needs to go on: numbers, and the live rows with the number of each in the column ``w``."""
+        self._forget()
         numbers, rows = _merged(self._live, self.schema)
         columns = [pa.array(rows.le), pa.array(rows.re), pa.array(numbers), *rows.payload.columns]
         table = pa.Table.from_arrays(columns, schema=self.schema.arrow_rows)
@@ -170,9 +171,12 @@ class Encoder:
         """Forget, now and then, what can change no more: rows that end before the frontier."""
         self.frontier = max(self.frontier, frontier)
         if self.live >= self._forgotten_at:
-            numbers, rows = _merged(self._live, self.schema)
-            self._live = [_where(numbers, rows, rows.re >= self.frontier)]
+            self._forget()
             self._forgotten_at = max(1024, 2 * self.live)
+
+    def _forget(self) -> None:
+        numbers, rows = _merged(self._live, self.schema)
+        self._live = [_where(numbers, rows, rows.re >= self.frontier)]
 
 
 def cti(schema: Schema, t: int) -> PhysicalStream:

@@ -121,6 +121,11 @@ class Validator:
         """The events that were not let through, under the policy ``dead_letter``."""
         return PhysicalStream.concat(self._dead, schema=Schema() if self._live is None else self._live.schema)
 
+    def take_dead_letters(self) -> PhysicalStream:
+        """The `dead_letters` since the last time; they are forgotten here."""
+        taken, self._dead = self.dead_letters, []
+        return taken
+
     @property
     def live(self) -> int:
         """How many events are remembered."""
@@ -137,10 +142,18 @@ class Validator:
         """What a new one needs to go on, beside what is `remembered`: plain data, fit for JSON."""
         return {"cti": self.cti, "rows_seen": self.rows_seen, "latest": self._latest, "counts": dict(self.counts)}
 
-    def restore(self, state: Mapping[str, Any], remembered: PhysicalStream | None) -> None:
-        """The inverse of `snapshot` and `remembered`."""
+    def restore(
+        self, state: Mapping[str, Any], remembered: PhysicalStream | None, *, dead: PhysicalStream | None = None
+    ) -> None:
+        """The inverse of `snapshot` and `remembered`, and of `dead_letters` where they are kept."""
         self.cti, self.rows_seen, self._latest = state["cti"], state["rows_seen"], state["latest"]
         self.counts, self._live, self._index = dict(state["counts"]), remembered, None
+        self._dead = [] if dead is None or not len(dead) else [dead]
+
+    @property
+    def claim(self) -> dict[str, object]:
+        """What is declared about the stream: on this depends what is legal, and what is remembered."""
+        return {"shape": self.shape, "order": self.order, "ids_made_on_reading": self.forgetful}
 
     def check(self, chunk: PhysicalStream) -> PhysicalStream:
         """The legal part of the next chunk. After an error it is as if the chunk had not come."""

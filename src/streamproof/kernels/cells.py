@@ -94,17 +94,28 @@ class Strings:
                 del self._codes[text]
                 self._texts[code] = None
                 self._free.append(code)
+        self._shorten()
         self._shown = None
 
-    def export(self) -> list[str | None]:
-        """Every string at its number, for a snapshot; None where a number is free."""
-        return list(self._texts)
+    def _shorten(self) -> None:
+        """Without the free numbers at the end."""
+        size = max(self._codes.values(), default=-1) + 1
+        if size < len(self._texts):
+            del self._texts[size:]
+            self._free = [code for code in self._free if code < size]
 
-    def restore(self, texts: list[str | None]) -> None:
+    def export(self) -> tuple[list[int], list[str]]:
+        """The strings that are known and the number of each, for a snapshot."""
+        return list(self._codes.values()), list(self._codes)
+
+    def restore(self, codes: Sequence[int], texts: Sequence[str]) -> None:
         """Know these strings by these numbers: the inverse of `export`."""
-        self._texts = list(texts)
-        self._codes = {text: code for code, text in enumerate(texts) if text is not None}
-        self._free = [code for code, text in enumerate(texts) if text is None]
+        self._codes = dict(zip(texts, codes, strict=True))
+        self._texts = [None] * (max(codes, default=-1) + 1)
+        for text, code in self._codes.items():
+            self._texts[code] = text
+        self._free = [code for code, text in enumerate(self._texts) if text is None]
+        self._shown = None
 
     def order(self, codes: Ints) -> Ints:
         """For each number the rank of its string by code point, so that ranks sort as the strings do."""

@@ -12,7 +12,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from streamproof.errors import RunError
-from streamproof.events.time import show_tick
+from streamproof.events.time import read_tick, show_tick
 
 if TYPE_CHECKING:
     from streamproof.plan.modules import Event, Module, WindowSpan
@@ -48,6 +48,22 @@ class DeadLetter:
             "count": self.count,
             **self.error.as_dict(),
         }
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> DeadLetter:
+        """The letter of such data. Law: ``DeadLetter.from_dict(letter.as_dict()).as_dict() == letter.as_dict()``."""
+        from streamproof.plan.modules import Event, WindowSpan  # noqa: PLC0415  # which imports this
+
+        window, args = data["window"], data["args"]
+        return DeadLetter(
+            module=data["module"],
+            error=RunError(data["what"], at=data["at"], fix=data["fix"], name=data["error"]),
+            window=None if window is None else WindowSpan(*map(read_tick, window)),
+            group=data["group"],
+            events=tuple(Event(read_tick(e["le"]), read_tick(e["re"]), e["value"]) for e in data["events"]),
+            args=None if args is None else tuple(args),
+            count=data["count"],
+        )
 
 
 def _plain(value: Any) -> Any:

@@ -275,12 +275,24 @@ class Graph:
         """Forget groups and strings that no kernel holds, once there are many."""
         for groups in reversed(self._groups):  # inner ones first: they hold outer groups
             if groups.wants_collection():
-                live = [step.kernel.live_groups() for step in self.steps if step.groups is groups]
-                groups.collect(np.unique(np.concatenate(live)) if live else np.empty(0, np.int64))
+                self._forget_groups(groups)
+        if len(self.context.strings) >= self._collect_at:
+            self._forget_strings()
+
+    def forget(self) -> None:
+        """Forget all groups and strings that no kernel holds."""
+        for groups in reversed(self._groups):
+            self._forget_groups(groups)
+        self._forget_strings()
+
+    def _forget_groups(self, groups: Groups) -> None:
+        live = [step.kernel.live_groups() for step in self.steps if step.groups is groups]
+        groups.collect(np.unique(np.concatenate(live)) if live else np.empty(0, np.int64))
+
+    def _forget_strings(self) -> None:
         strings = self.context.strings
-        if len(strings) >= self._collect_at:
-            strings.keep_only(np.concatenate([step.kernel.live_strings() for step in self.steps]))
-            self._collect_at = max(STRINGS_BEFORE_COLLECTION, 2 * len(strings))
+        strings.keep_only(np.concatenate([step.kernel.live_strings() for step in self.steps]))
+        self._collect_at = max(STRINGS_BEFORE_COLLECTION, 2 * len(strings))
 
     # --- looking inside, and state ------------------------------------------------------------------------------------
 
@@ -294,8 +306,13 @@ class Graph:
         return sum(step.kernel.live_rows() for step in self.steps)
 
     def snapshot(self) -> list[State]:
-        """The state of every kernel, in the order of the graph."""
-        return [step.kernel.snapshot() for step in self.steps]
+        """The state of every kernel, in the order of the graph, without groups and strings that no kernel holds."""
+        states = [step.kernel.snapshot() for step in self.steps]  # they let go of what can change no more
+        self.forget()
+        for number, step in enumerate(self.steps):
+            if isinstance(step.kernel, EnterGroups):
+                states[number] = step.kernel.snapshot()
+        return states
 
     def restore(self, states: list[State]) -> None:
         for step, state in zip(self.steps, states, strict=True):

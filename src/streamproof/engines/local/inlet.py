@@ -29,6 +29,7 @@ from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.events.validate import Validator
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.inventory import Inventory
+from streamproof.language.notation import from_document, to_document
 from streamproof.plan import nodes
 from streamproof.plan.labels import label
 
@@ -94,6 +95,28 @@ class Entry:
         if self.validator is not None:
             self.validator.restore({**self.validator.snapshot(), "cti": cti, "rows_seen": seen}, events)
 
+    def snapshot(self, schema: Schema) -> tuple[dict[str, object], dict[str, PhysicalStream]]:
+        """Plain data, and streams by name: what may still change, and what was left out and nobody has taken yet."""
+        state: dict[str, object] = {"frontier": self.frontier, "sealing": self.sealing, "node": _document(self.node)}
+        streams: dict[str, PhysicalStream] = {}
+        if self.advance is not None:
+            state["advance"], streams["late"] = self.advance.snapshot(), self.advance.not_taken(schema)
+        if self.validator is not None:
+            state["validator"] = self.validator.snapshot()
+            letters = self.validator.dead_letters
+            streams["dead"] = letters if len(letters) else PhysicalStream.empty(schema)
+            if self.validator.remembered is not None:
+                streams["live"] = self.validator.remembered
+        return state, streams
+
+    def restore(self, state: Mapping[str, Any], streams: Mapping[str, PhysicalStream]) -> None:
+        """The inverse of `snapshot`."""
+        self.frontier, self.sealing = state["frontier"], state["sealing"]
+        if self.advance is not None:
+            self.advance.restore(state["advance"], streams["late"])
+        if self.validator is not None:
+            self.validator.restore(state["validator"], streams.get("live"), dead=streams["dead"])
+
     def end(self, schema: Schema) -> Delta:
         """What the end of the source brings: everything is complete, unless advance_time says otherwise."""
         if not self._may_end:
@@ -143,7 +166,12 @@ class Inlet:
     def policy(self) -> dict[str, object] | None:
         """The settings of its validator, if it has one."""
         own = self._validator
-        return None if own is None else {"policy": own.policy, "shape": own.shape, "order": own.order}
+        return None if own is None else {"policy": own.policy, **own.claim}
+
+    @property
+    def claim(self) -> dict[str, object]:
+        """What its checks make the output depend on; what happens to illegal events may change."""
+        return {"checked": False} if self._validator is None else {"checked": True, **self._validator.claim}
 
     def entry(self, node: nodes.AdvanceTime | None) -> Entry:
         """The way in for a source under this advance_time, or under none."""
@@ -309,31 +337,22 @@ class Inlet:
             about["encoder"], tables["encoder"] = self._encoder.snapshot()
         entries: dict[str, object] = {}
         for key, entry in self.entries.items():
-            state: dict[str, object] = {"frontier": entry.frontier, "sealing": entry.sealing}
-            if entry.advance is not None:
-                state["advance"] = entry.advance.snapshot()
-            if entry.validator is not None:
-                state["validator"] = entry.validator.snapshot()
-                if entry.validator.remembered is not None:
-                    tables[f"live {key}"] = entry.validator.remembered.rows
+            state, kept = entry.snapshot(self.schema)
             entries[key] = state
+            tables |= {f"{name} {key}": stream.rows for name, stream in kept.items()}
         return {**about, "entries": entries}, tables
 
     def restore(self, about: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> None:
         """The inverse of `snapshot`, once the entries are there."""
         self.pushes, self.events, self.latest = about["pushes"], about["events"], about["latest"]
         self.ended, self.complete = about["ended"], about["complete"]
-        if "encoder" in about:
-            self._encoder = Encoder(self.schema, prefix="row ")
+        self._encoder = Encoder(self.schema, prefix="row ") if "encoder" in about else None
+        if self._encoder is not None:
             self._encoder.restore(about["encoder"], tables["encoder"])
         for key, state in about["entries"].items():
-            entry = self.entries[key]
-            entry.frontier, entry.sealing = state["frontier"], state["sealing"]
-            if entry.advance is not None:
-                entry.advance.restore(state["advance"])
-            if entry.validator is not None and "validator" in state:
-                live = tables.get(f"live {key}")
-                entry.validator.restore(state["validator"], None if live is None else PhysicalStream(self.schema, live))
+            kept = {n.removesuffix(f" {key}"): table for n, table in tables.items() if n.endswith(f" {key}")}
+            streams = {name: PhysicalStream(self.schema, table) for name, table in kept.items()}
+            self.entry(_node_of(state["node"])).restore(state, streams)
         self._inventory = Inventory(self.schema) if about.get("without_ids") else None
         known = self.entries[AS_IT_IS].live(self.schema) if self._inventory is not None else None
         if self._inventory is not None and known is not None:
@@ -347,6 +366,18 @@ def advance_for(node: nodes.AdvanceTime, *, keep_late: bool) -> Advance:
     return Advance(
         every=node.every, every_duration=node.every_duration, delay=node.delay, late=node.late, keep_dropped=keep_late
     )
+
+
+def _document(node: nodes.AdvanceTime | None) -> Any:
+    """An advance_time as plain data."""
+    return None if node is None else to_document(node)
+
+
+def _node_of(document: Any) -> nodes.AdvanceTime | None:
+    """The inverse of `_document`."""
+    node = None if document is None else from_document(document)
+    assert node is None or isinstance(node, nodes.AdvanceTime), "it was one"
+    return node
 
 
 def _without_end(chunk: PhysicalStream) -> PhysicalStream:

@@ -60,7 +60,7 @@ class Processor:
         self.inlets: dict[str, Inlet] = {}
         context = context_of(self.settings, emission)
         self.graph = Graph(None, context, advance_apart=True)
-        self._keep_late = keep_late
+        self.keep_late = keep_late
         self._waiting = Waiting[Entry, Delta](latency, _joined)
         self._failure: str | None = None
 
@@ -75,7 +75,7 @@ class Processor:
     def add_inlet(self, name: str, schema: Schema, validator: Validator | None) -> None:
         """A source; without a validator its events are taken for legal."""
         self._refuse_name(name)
-        self.inlets[name] = Inlet(name, schema, validator=validator, keep_late=self._keep_late)
+        self.inlets[name] = Inlet(name, schema, validator=validator, keep_late=self.keep_late)
 
     def start(self, plan: Plan, *, name: str | None = None, keep_history: bool = True) -> RunningQuery:
         """Start a query. Its sources are the processor's sources, and the outputs of running queries by their names."""
@@ -299,10 +299,16 @@ class Processor:
         return rebuilt(Processor, snapshot, settings or Settings())
 
     def load(self, snapshot: bytes) -> None:
-        """Put this processor, which runs the same queries, into the state of a snapshot."""
-        self._waiting.take()
+        """Put this processor, which runs the same queries with the same settings, into the state of a snapshot.
+
+        A snapshot that is refused changes nothing.
+        """
         load_state(self, snapshot)
-        self._failure = None
+        self._waiting.take()
+
+    def failed(self, why: str | None) -> None:
+        """From now on nothing can be pushed, for this reason; None takes that back."""
+        self._failure = why
 
 
 def _joined(parts: Sequence[Delta]) -> Delta:

@@ -1,6 +1,7 @@
 """A whole processor on paper: its plans, the state of its operators, and what its doors remember, in one Arrow file.
 
-Nothing in it is code: plans are JSON, modules are named, and everything else is numbers and texts.
+Nothing in it is code: plans are JSON, modules are named, and everything else is numbers and texts. What it was taken
+with is its claim; it is sealed, so that a damaged one is refused.
 """
 
 from __future__ import annotations
@@ -8,23 +9,37 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from streamproof.engines.base import Settings, prepare
+from streamproof.engines.claims import (
+    Claim,
+    module_claim,
+    plain,
+    plan_claim,
+    refuse_other,
+    schema_claim,
+    settings_claim,
+)
 from streamproof.engines.local import snapshot as graphs
 from streamproof.engines.local.query import RunningQuery
-from streamproof.errors import InputError
+from streamproof.engines.sealed import fitting, opened, sealed
 from streamproof.events.schema import Schema
 from streamproof.events.validate import Validator
 from streamproof.language import json as plan_json
+from streamproof.plan.failures import DeadLetter
 from streamproof.plan.nodes import Plan
 
 if TYPE_CHECKING:
     from streamproof.engines.local.processor import Processor
 
 Tables = dict[str, pa.Table]
+KIND: Final = "snapshot"
+VERSION: Final = 3
+SAVED: Final = "the snapshot"
+SAME_SETTINGS: Final = "give the processor the settings that it had"
 
 
 def save(processor: Processor) -> bytes:
@@ -40,27 +55,61 @@ def save(processor: Processor) -> bytes:
         plan = json.loads(plan_json.dumps(query.plan))
         queries.append({"name": name, "plan": plan, "eras": dict(query.eras), **about})
         pieces |= _named(f"query {name}", tables)
-    about = {"emission": processor.emission, "horizon": processor.settings.horizon}
-    pieces["about"] = json.dumps({**about, "sources": sources, "queries": queries}).encode()
+    rows = {step.identity: (step.rows_in, step.rows_out) for step in processor.graph.steps}
+    letters = [letter.as_dict() for letter in processor.graph.context.dead_letters]
+    about = {
+        "claim": claim_of(processor), "keep_late": processor.keep_late, "rows": rows, "letters": letters,
+        "sources": sources, "queries": queries,
+    }  # fmt: skip
+    pieces["about"] = json.dumps(about).encode()
     columns = [pa.array(list(pieces), pa.string()), pa.array(list(pieces.values()), pa.large_binary())]
     table = pa.Table.from_arrays(columns, names=["name", "content"])
-    return graphs.table_bytes(table.replace_schema_metadata({"streamproof.processor": graphs.VERSION}))
+    return sealed(graphs.table_bytes(table), kind=KIND, version=VERSION)
+
+
+def claim_of(processor: Processor) -> Claim:
+    """Everything that the output of a processor depends on, beside what is pushed."""
+    modules: Claim = {}
+    for query in processor.queries.values():
+        modules |= module_claim(query.plan, processor.settings.registry)
+    return {
+        "emission": processor.emission,
+        **settings_claim(processor.settings),
+        "sources": {name: {**schema_claim(inlet.schema), **inlet.claim} for name, inlet in processor.inlets.items()},
+        "queries": {
+            name: {"plan": plan_claim(query.plan), "since": dict(query.eras), "keep_history": query.outlet.keep_history}
+            for name, query in processor.queries.items()
+        },
+        "modules": modules,
+    }
 
 
 def rebuilt(make: type[Processor], snapshot: bytes, settings: Settings) -> Processor:
     """A processor with the sources and queries of a snapshot, in its state."""
-    about = json.loads(_pieces(snapshot)["about"])
-    if settings.horizon != about["horizon"]:
-        raise InputError(f"the snapshot was taken with the horizon {about['horizon']}", fix="give the same horizon")
-    processor = make(settings, emission=about["emission"])
-    for source in about["sources"]:
-        policy = source["policy"]
-        validator = None if policy is None else Validator(**policy)
-        processor.add_inlet(source["name"], _read_schema(source["schema"]), validator)
-    for saved in about["queries"]:
-        processor.place(_query(processor, saved), past_known=True)
-    processor.load(snapshot)
+    about, pieces = _read(snapshot)
+    with fitting(KIND):
+        _refuse_other_settings(about["claim"], settings)
+        processor = make(settings, emission=about["claim"]["emission"], keep_late=about["keep_late"])
+        for source in about["sources"]:
+            policy = source["policy"]
+            validator = None if policy is None else _validator(policy)
+            processor.add_inlet(source["name"], _read_schema(source["schema"]), validator)
+        for saved in about["queries"]:
+            processor.place(_query(processor, saved), past_known=True)
+        _load(processor, about, pieces)
     return processor
+
+
+def _refuse_other_settings(claim: Mapping[str, Any], settings: Settings) -> None:
+    """Before anything is made: what is made with other settings could fail with other words."""
+    now = settings_claim(settings)
+    refuse_other({name: claim[name] for name in now}, now, saved=SAVED, running="this processor", fix=SAME_SETTINGS)
+
+
+def _validator(policy: Mapping[str, Any]) -> Validator:
+    made = Validator(policy=policy["policy"], shape=policy["shape"], order=policy["order"])
+    made.forgetful = policy["ids_made_on_reading"]
+    return made
 
 
 def _query(processor: Processor, saved: Mapping[str, Any]) -> RunningQuery:
@@ -78,25 +127,34 @@ def _plan(text: str) -> Plan:
 
 def load_state(processor: Processor, snapshot: bytes) -> None:
     """Put a processor that runs the same queries into the state of a snapshot."""
-    pieces = _pieces(snapshot)
-    about = json.loads(pieces["about"])
-    kinds = (("query", "queries", processor.queries), ("source", "sources", processor.inlets))
-    for word, key, running in kinds:
-        saved = [part["name"] for part in about[key]]
-        if sorted(saved) != sorted(running):
-            text = f"the snapshot has the {key} {', '.join(saved)}, not {', '.join(running)}"
-            raise InputError(text, fix=f"start every {word} under the name that it had")
+    about, pieces = _read(snapshot)
+    with fitting(KIND):
+        _load(processor, about, pieces)
+
+
+def _load(processor: Processor, about: Mapping[str, Any], pieces: Mapping[str, bytes]) -> None:
+    """Refuse what differs; then go into the state. If that fails, the processor is of no use any more, and says so."""
+    running = "this query" if len(processor.queries) == 1 else "this processor"
+    refuse_other(about["claim"], plain(claim_of(processor)), saved=SAVED, running=running)
+    processor.failed("restoring a snapshot failed half-way")
     graphs.restore(processor.graph, pieces["graph"])
+    for step in processor.graph.steps:
+        step.rows_in, step.rows_out = about["rows"][step.identity]
+    processor.graph.context.dead_letters[:] = [DeadLetter.from_dict(letter) for letter in about["letters"]]
     for part in about["sources"]:
         processor.inlets[part["name"]].restore(part, _tables(pieces, f"source {part['name']}"))
     for part in about["queries"]:
         processor.queries[part["name"]].outlet.restore(part, _tables(pieces, f"query {part['name']}"))
+    processor.failed(None)
 
 
-def _pieces(snapshot: bytes) -> dict[str, bytes]:
-    table = graphs.read_table(snapshot)
-    graphs.refuse_version((table.schema.metadata or {}).get(b"streamproof.processor", b"").decode())
-    return dict(zip(table["name"].to_pylist(), table["content"].to_pylist(), strict=True))
+def _read(snapshot: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """What a snapshot says about itself, and its pieces."""
+    content = opened(bytes(snapshot), kind=KIND, version=VERSION)
+    with fitting(KIND):
+        table = graphs.read_table(content)
+        pieces = dict(zip(table["name"].to_pylist(), table["content"].to_pylist(), strict=True))
+        return json.loads(pieces["about"]), pieces
 
 
 def _named(owner: str, tables: Tables) -> dict[str, bytes]:

@@ -1,7 +1,7 @@
-"""A running graph on paper: the state of every kernel as one Arrow file, with a version.
+"""A running graph on paper: the state of every kernel as one Arrow file.
 
-Nothing in it is code. Kernels are known by what they do over which inputs, so a snapshot of another version or another
-plan is refused.
+Nothing in it is code. Kernels are known by what they do over which inputs, so a snapshot of other operators is refused.
+The file has no checksum of its own: whoever keeps it seals it (`streamproof.engines.sealed`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from streamproof.engines.local.graph import Graph
 from streamproof.errors import InputError
 from streamproof.kernels.base import State
 
-VERSION = "2"
 _FIELDS = pa.schema(
     [
         ("step", pa.string()),
@@ -40,7 +39,6 @@ def save(graph: Graph) -> bytes:
         pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(flat)),
     ]
     about = {
-        "streamproof.version": VERSION,
         "steps": json.dumps([step.identity for step in graph.steps]),
         "strings": json.dumps(graph.context.strings.export()),
     }
@@ -51,10 +49,10 @@ def restore(graph: Graph, snapshot: bytes) -> None:
     """Put a fresh graph of the same plans into the state of a snapshot."""
     table = read_table(snapshot)
     about = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
-    refuse_version(about.get("streamproof.version"))
     if sorted(json.loads(about["steps"])) != sorted(step.identity for step in graph.steps):
-        raise InputError("the snapshot belongs to another plan", fix="run the plan that it was taken from")
-    graph.context.strings.restore(json.loads(about["strings"]))
+        text = "the snapshot belongs to another plan: its operators, or how they are joined, are not those of this one"
+        raise InputError(text, fix="run the plan that it was taken from, with the version of streamproof that took it")
+    graph.context.strings.restore(*json.loads(about["strings"]))
     states: dict[str, State] = {step.identity: {} for step in graph.steps}
     table = table.combine_chunks()
     ends, flat = _flat(table)
@@ -73,17 +71,13 @@ def table_bytes(table: pa.Table) -> bytes:
 
 
 def read_table(content: bytes) -> pa.Table:
-    """The inverse of `table_bytes`."""
+    """The inverse of `table_bytes`; every offset and every text in it is looked at before it is used."""
     try:
-        return pa.ipc.open_file(pa.py_buffer(content)).read_all()
-    except pa.ArrowInvalid as error:
+        table = pa.ipc.open_file(pa.py_buffer(content)).read_all()
+        table.validate(full=True)
+    except pa.ArrowException as error:
         raise InputError(f"not a snapshot: {error}", fix="give the file that a run wrote") from None
-
-
-def refuse_version(found: str | None) -> None:
-    if found != VERSION:
-        text = f"the snapshot has version {found or 'none'}, this program reads {VERSION}"
-        raise InputError(text, fix="start the query anew")
+    return table
 
 
 def _flat(table: pa.Table) -> tuple[list[int], np.ndarray[tuple[int], np.dtype[np.int64]]]:

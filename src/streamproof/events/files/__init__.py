@@ -14,6 +14,7 @@ Law: what is written reads back equal; CSV and JSON lines need the schema for ty
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -67,7 +68,8 @@ def read(
         source = JsonLines(place, schema=schema, unit=unit)
     else:
         source = Tabular(_rows(place, kind, chunk_rows), mapping=mapping, schema=schema, unit=unit)
-    return Reader(source, place, rejects=_target(rejects, place), on_rows=on_rows)
+    claim = {"format": kind, "mapping": None if mapping is None else asdict(mapping)}
+    return Reader(source, place, claim=claim, rejects=_target(rejects, place), on_rows=on_rows)
 
 
 def write(

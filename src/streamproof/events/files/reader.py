@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -33,9 +33,16 @@ class Reader:
     """
 
     def __init__(
-        self, source: Source, path: Path, *, rejects: Path | None, on_rows: Callable[[int], None] | None
+        self,
+        source: Source,
+        path: Path,
+        *,
+        claim: Mapping[str, object],
+        rejects: Path | None,
+        on_rows: Callable[[int], None] | None,
     ) -> None:
         self._source = source
+        self.claim = claim  # how the file is read, as far as its events depend on it
         self._path = path
         self._rejects_path = rejects
         self._rejects = Rejects()

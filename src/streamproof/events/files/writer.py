@@ -25,7 +25,7 @@ from streamproof.events.time import BEGINNING, FOREVER
 
 @contextmanager
 def replacing(path: Path, *, overwrite: bool) -> Iterator[Path]:
-    """A path to write to; at the end it becomes ``path`` in one step, or nothing happened."""
+    """A path to write to; at the end it becomes ``path`` in one step, or nothing happened, whenever a crash comes."""
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists", at=str(path), fix="choose another path, or say overwrite=True (--overwrite)")
     if path.is_dir() or not path.parent.is_dir():
@@ -37,9 +37,20 @@ def replacing(path: Path, *, overwrite: bool) -> Iterator[Path]:
     try:
         yield temporary
         temporary.chmod(0o666 & ~_umask())
+        on_disk(temporary)
         temporary.replace(path)
+        on_disk(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def on_disk(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk: a crash now leaves the old file or the new one."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _umask() -> int:

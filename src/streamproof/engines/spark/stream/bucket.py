@@ -28,7 +28,7 @@ from streamproof.events.time import BEGINNING
 from streamproof.kernels.base import Context
 from streamproof.kernels.delta import Delta
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 @dataclass(slots=True)

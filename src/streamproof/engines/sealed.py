@@ -1,0 +1,80 @@
+"""Files of our own: sealed when they are written, and read only if not one bit of them has changed.
+
+    magic 8 │ kind 16 │ version 4 │ length 8 │ digest 32 │ content
+                                               of all the others
+
+>>> data = sealed(b"words", kind="example", version=1)
+>>> opened(data, kind="example", version=1)
+b'words'
+>>> opened(data[:-1], kind="example", version=1)
+Traceback (most recent call last):
+    ...
+streamproof.errors.InputError: the example is damaged: it has 72 bytes and should have 73
+  fix: use another copy of it, or start anew without it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from struct import Struct
+from typing import Final
+
+from streamproof.errors import InputError, StreamproofError
+
+MAGIC: Final = b"strmprf\x1a"
+ANEW: Final = "use another copy of it, or start anew without it"
+_HEAD: Final = Struct("<8s16sIQ")
+_DIGEST: Final = 32
+KIND: Final = 16
+
+
+def sealed(content: bytes, *, kind: str, version: int) -> bytes:
+    """The content behind a head that tells what it is, and a digest of both. ``kind`` has at most 16 letters."""
+    assert len(kind.encode()) <= KIND, "a kind is a short word"
+    head = _HEAD.pack(MAGIC, kind.encode(), version, len(content))
+    return head + _digest(head, content) + content
+
+
+def opened(data: bytes, *, kind: str, version: int, at: str | None = None) -> bytes:
+    """The content, if it is of this kind and version and as it was written; one clear error if it is not."""
+    start = _HEAD.size + _DIGEST
+    if len(data) < start or not data.startswith(MAGIC):
+        what = "is empty" if not data else f"is not {_a(kind)}" if data[:8] != MAGIC else "ends within its head"
+        raise InputError(f"not {_a(kind)}: the file {what}", at=at, fix=f"give the {kind} that a run wrote")
+    _, word, found, length = _HEAD.unpack_from(data)
+    if len(data) - start != length:
+        text = f"the {kind} is damaged: it has {len(data)} bytes and should have {start + length}"
+        raise InputError(text, at=at, fix=ANEW)
+    if _digest(data[: _HEAD.size], data[start:]) != data[_HEAD.size : start]:
+        raise InputError(f"the {kind} is damaged: its checksum is another one", at=at, fix=ANEW)
+    name = word.rstrip(b"\0").decode()
+    if name != kind:
+        raise InputError(f"not {_a(kind)}: this is {_a(name)}", at=at, fix=f"give the {kind} that a run wrote")
+    if found != version:
+        text = f"the {kind} has version {found}, this program reads {version}"
+        raise InputError(text, at=at, fix="use the version of streamproof that wrote it, or start anew without it")
+    return data[start:]
+
+
+@contextmanager
+def fitting(kind: str, *, at: str | None = None) -> Iterator[None]:
+    """The one door for content that was opened: whatever fails in it is the error that the content does not fit."""
+    try:
+        yield
+    except StreamproofError:
+        raise
+    except Exception as error:
+        what = f"the {kind} holds what this program cannot go on from: {type(error).__name__}: {error}"
+        raise InputError(what, at=at, fix=ANEW) from error
+
+
+def _digest(head: bytes, content: bytes) -> bytes:
+    state = blake2b(head, digest_size=_DIGEST)
+    state.update(content)
+    return state.digest()
+
+
+def _a(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
