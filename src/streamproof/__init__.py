@@ -12,8 +12,8 @@ Every public name is loaded when it is first used, so that importing the package
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # what type checkers take for true, without loading `typing` while a program starts
 if TYPE_CHECKING:
     from streamproof.disorder.api import Analysis as Analysis
     from streamproof.disorder.api import analyze as analyze
@@ -145,7 +145,10 @@ __all__ = sorted(_ROOM_OF)  # noqa: PLE0605  # the names are listed once, above
 
 
 def __getattr__(name: str) -> object:
-    """A public name, loaded from its room on first use."""
+    """A public name, loaded from its room on first use; ``__version__`` is that of the installed package."""
+    if name == "__version__":
+        globals()[name] = import_module("importlib.metadata").version("streamproof")
+        return globals()[name]
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'streamproof' has no attribute {name!r}")
     room = import_module(f"streamproof.{_ROOM_OF[name]}")

@@ -1,74 +1,56 @@
-"""The command ``streamproof``: one file per subcommand, one way to fail.
+"""The command ``streamproof``: how it begins, and the one way in which every command ends.
 
-Exit codes: 0 holds, 1 found something, 2 usage or bad input, 3 the infrastructure failed.
+Exit codes: 0 holds, 1 found something, 2 usage or bad input, 3 something failed, 128 + n a signal.
+
+What a command needs is loaded only when signals are heard and modules are looked for in the right places.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from importlib.metadata import version
 
-import typer
-
-from streamproof.cli.analyze import analyze
-from streamproof.cli.convert import convert
-from streamproof.cli.demo import demo
-from streamproof.cli.disorder import disorder
-from streamproof.cli.explain import explain
-from streamproof.cli.generate import generate
-from streamproof.cli.modules import app as modules
-from streamproof.cli.qos import qos
-from streamproof.cli.replay import replay
-from streamproof.cli.run import run
-from streamproof.cli.screen import note, print_line, show_error
-from streamproof.cli.serve import serve
-from streamproof.cli.trace import trace
-from streamproof.cli.validate import validate
-from streamproof.cli.verify import verify
-from streamproof.cli.warm_up import warm_up
-from streamproof.errors import StreamproofError
-
-app = typer.Typer(
-    name="streamproof",
-    help="Temporal streaming queries, and the workbench that proves them right.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for command in (
-    demo, run, explain, trace, validate, convert, generate, analyze, disorder,
-    replay, qos, serve, warm_up, verify,
-):  # fmt: skip
-    app.command()(command)
-app.add_typer(modules, name="modules")
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        print_line(f"streamproof {version('streamproof')}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
-) -> None:
-    """Temporal streaming queries, and the workbench that proves them right."""
+NOT_HERE = "PYTHONSAFEPATH"  # for processes that are started: no modules from the current folder
+READER_GONE = 141  # 128 + SIGPIPE, as other programs end whose reader, e.g. head, has seen enough
 
 
 def main() -> None:
-    """Run the command line; every deliberate error becomes a message and an exit code."""
-    try:
-        app()
-    except StreamproofError as error:
-        show_error(error, as_json="--json" in sys.argv)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        note("interrupted; nothing was written")
-        sys.exit(130)
-    except BrokenPipeError:  # the reader, e.g. head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    """Run the command line in a process of its own."""
+    _end_at_once_if_told()
+    _look_in_installed_places()
+    from streamproof.cli import stopping  # noqa: PLC0415  # until here a signal ends the process, and nothing is lost
+
+    stopping.listen()
+    code = command(sys.argv[1:])
+    if stopping.told() is not None:
+        stopping.leave(stopping.exit_code())
+    stopping.finishing()
+    sys.exit(code)
+
+
+def command(arguments: list[str]) -> int:
+    """Run one command; whatever happens becomes a message and an exit code."""
+    from streamproof.cli.failures import ending  # noqa: PLC0415
+
+    with ending(as_json="--json" in arguments) as end:
+        from streamproof.cli.commands import app  # noqa: PLC0415  # a second in which anything may happen already
+
+        end.run(app, arguments)
+    return end.code
+
+
+def _end_at_once_if_told() -> None:
+    """As long as nothing has begun, nothing has to be tidied up."""
+    import signal  # noqa: PLC0415
+
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: os._exit(128 + number))
+
+
+def _look_in_installed_places() -> None:
+    """Import nothing from where the program was started, nor from beside its script; neither do its workers."""
+    if not sys.flags.safe_path:
+        del sys.path[0]
+    os.environ[NOT_HERE] = "1"
