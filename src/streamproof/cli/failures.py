@@ -32,8 +32,11 @@ class End:
     def run(self, app: typer.Typer, arguments: list[str]) -> None:
         """Run the command that the arguments name."""
         made = typer.main.get_command(app)
-        found = made.main(args=arguments, prog_name="streamproof", standalone_mode=False)
-        self.code = found if isinstance(found, int) else 0
+        try:
+            with made.make_context("streamproof", arguments) as context:
+                made.invoke(context)
+        except typer.Exit as end:
+            self.code = end.exit_code
         sys.stdout.flush()
 
 
@@ -45,6 +48,8 @@ def ending(*, as_json: bool) -> Iterator[End]:
         yield end
     except SystemExit as error:
         end.code = error.code if isinstance(error.code, int) else 0 if error.code is None else 3
+        if isinstance(error.__context__, BrokenPipeError):  # so Rich ends a program whose reader is gone
+            end.code = _nobody_listens()
     except BaseException as error:
         end.code = _told_of(error, as_json=as_json)
     if told() is not None:
@@ -67,9 +72,9 @@ def _told_of(error: BaseException, *, as_json: bool) -> int:
         show_error(known, as_json=as_json)
         sys.stdout.flush()
         return known.exit_code
-    except BrokenPipeError:
-        return _nobody_listens()
-    except (OSError, UnicodeError):  # not even this can be said, e.g. because the disk is full
+    except (OSError, UnicodeError, SystemExit) as again:  # not even this can be said, e.g. because the disk is full
+        if isinstance(again, BrokenPipeError | SystemExit):
+            return _nobody_listens()
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return InfrastructureError.exit_code
 

@@ -7,6 +7,7 @@ What a command needs is loaded only when signals are heard and modules are looke
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -18,35 +19,50 @@ def main() -> None:
     """Run the command line in a process of its own."""
     _end_at_once_if_told()
     _look_in_installed_places()
-    from streamproof.cli import stopping  # noqa: PLC0415  # until here a signal ends the process, and nothing is lost
+    _write_everything()
+    code = command(sys.argv[1:], alone=True)
+    from streamproof.cli import stopping  # noqa: PLC0415  # loaded by the command
 
-    stopping.listen()
-    code = command(sys.argv[1:])
     if stopping.told() is not None:
         stopping.leave(stopping.exit_code())
     stopping.finishing()
     sys.exit(code)
 
 
-def command(arguments: list[str]) -> int:
-    """Run one command; whatever happens becomes a message and an exit code."""
-    from streamproof.cli.failures import ending  # noqa: PLC0415
+def command(arguments: list[str], *, alone: bool = False) -> int:
+    """Run one command; whatever happens becomes a message and an exit code. ``alone``: signals are the command's."""
+    from streamproof.cli.failures import ending  # noqa: PLC0415  # loading takes a second in which signals may come
 
     with ending(as_json="--json" in arguments) as end:
-        from streamproof.cli.commands import app  # noqa: PLC0415  # a second in which anything may happen already
+        from streamproof.cli.commands import app  # noqa: PLC0415
+        from streamproof.cli.stopping import listen  # noqa: PLC0415
 
+        if alone:
+            listen()
         end.run(app, arguments)
     return end.code
 
 
 def _end_at_once_if_told() -> None:
-    """As long as nothing has begun, nothing has to be tidied up."""
-    import signal  # noqa: PLC0415
+    """As long as only modules are loaded, nothing has to be tidied up."""
+    import _signal as signal  # type: ignore[import-not-found]  # noqa: PLC0415  # what `signal` is made of: loads nothing
+
+    def end(number: int, frame: object) -> None:
+        os.write(2, b"interrupted\n")
+        os._exit(128 + number)
 
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, lambda number, frame: os._exit(128 + number))
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, end)
+
+
+def _write_everything() -> None:
+    """Where output is unbuffered, Python drops the rest of a write that the system takes in part: put a buffer there."""
+    stream = sys.stdout
+    if stream is not None and isinstance(stream.buffer, io.RawIOBase):
+        whole = io.BufferedWriter(stream.detach())
+        sys.stdout = io.TextIOWrapper(whole, stream.encoding, stream.errors, line_buffering=True)
 
 
 def _look_in_installed_places() -> None:
