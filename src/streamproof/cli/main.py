@@ -58,7 +58,7 @@ def _end_at_once_if_told() -> None:
 
 
 def _write_everything() -> None:
-    """Where output is unbuffered, Python drops the rest of a write that the system takes in part: put a buffer there."""
+    """Put a buffer before output that has none: Python drops the rest of a write that the system takes in part."""
     stream = sys.stdout
     if stream is not None and isinstance(stream.buffer, io.RawIOBase):
         whole = io.BufferedWriter(stream.detach())
@@ -70,3 +70,5 @@ def _look_in_installed_places() -> None:
     if not sys.flags.safe_path:
         del sys.path[0]
     os.environ[NOT_HERE] = "1"
+    for setting in ("NUMBA_CACHE_DIR", "NUMBA_CACHE_LOCATOR_CLASSES"):  # else a file in the current folder may say them
+        os.environ.setdefault(setting, "")
