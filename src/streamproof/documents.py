@@ -34,12 +34,12 @@ _NESTING: Final = re.compile(r'"(?:[^"\\]|\\(?:.|\Z))*(?:"|\Z)|[][{}]', re.DOTAL
 _EXPONENT: Final = re.compile(r"[eE]([-+]?[0-9_]+)\s*\Z")
 
 
-def load(path: Path, *, exact: bool = False) -> Any:
+def load(path: Path, *, exact: bool = False, constants: bool = False) -> Any:
     """The document in a file."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise _too_large(f"{path} is larger than {MAX_BYTES:,} bytes")
-        return parse(path.read_text(encoding="utf-8"), exact=exact)
+        return parse(path.read_text(encoding="utf-8"), exact=exact, constants=constants)
     except FileNotFoundError:
         raise InputError(f"there is no file {path}", fix="check the path") from None
     except UnicodeDecodeError as error:
@@ -48,8 +48,11 @@ def load(path: Path, *, exact: bool = False) -> Any:
         raise InputError(f"cannot read {path}: {error.strerror or error}", fix="give a file that can be read") from None
 
 
-def parse(text: str, *, exact: bool = False) -> Any:
-    """A document from its text. No key occurs twice in an object; with ``exact``, 0.1 is a tenth: a `Decimal`."""
+def parse(text: str, *, exact: bool = False, constants: bool = False) -> Any:
+    """A document from its text. No key occurs twice in an object.
+
+    With ``exact``, 0.1 is a tenth: a `Decimal`. With ``constants``, NaN and Infinity are numbers, as in payloads.
+    """
     if len(text) > MAX_BYTES:
         raise _too_large(f"the document is longer than {MAX_BYTES:,} characters")
     _check_nesting(text)
@@ -59,7 +62,7 @@ def parse(text: str, *, exact: bool = False) -> Any:
             text.removeprefix("\ufeff"),
             parse_int=lambda word: int(_checked(word)),
             parse_float=lambda word: read_float(_checked(word)),
-            parse_constant=_refuse_constant,
+            parse_constant=float if constants else _refuse_constant,
             object_pairs_hook=_without_repeats,
         )
     except json.JSONDecodeError as error:

@@ -127,12 +127,12 @@ def _bar(name: str) -> Iterator[Callable[[int, int, int], None]]:
 
 def save_found(result: Any, folder: Path) -> None:
     """Every shrunk case as a repro file and as a test."""
-    from streamproof.workbench.repro import pytest_file, save  # noqa: PLC0415
+    from streamproof.workbench.repro import name_of, pytest_file, save  # noqa: PLC0415
 
     for one in result.found:
-        place = folder / f"{one.engine}-{one.case.id}.json"
+        place = folder / f"{name_of(one)}.json"
         save(one, place)
-        test = place.with_name(f"test_{one.engine}_{one.case.id}".replace("-", "_") + ".py")
+        test = place.with_name(f"test_{place.stem}.py")
         test.write_text(pytest_file(one), encoding="utf-8")
         result.repros.append(place)
 
