@@ -186,7 +186,7 @@ def test_speeds_that_never_arrive(tmp_path: Path) -> None:
         Replay(Recording(recorded(tmp_path, [1])), Stdout(b"", io.BytesIO()), speed=0)
 
 
-# --- sockets: nothing is lost to a reader that is slow or leaves -------------------------------------------------------
+# --- sockets: nothing is lost to a reader that is slow or leaves ------------------------------------------------------
 
 
 class Reader:
