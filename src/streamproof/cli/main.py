@@ -25,8 +25,7 @@ def main() -> None:
 
     if stopping.told() is not None:
         stopping.leave(stopping.exit_code())
-    stopping.finishing()
-    sys.exit(code)
+    stopping.finish(code)
 
 
 def command(arguments: list[str], *, alone: bool = False) -> int:

@@ -121,14 +121,22 @@ def instead(remember: Callable[[], None]) -> Iterator[None]:
             _State.told = None
 
 
-def finishing() -> None:
-    """The program has done its work: a signal from here on has nothing to interrupt, and ends it at once."""
+def finish(code: int) -> NoReturn:
+    """End a program that has done its work: a signal from here on has nothing to interrupt, and ends it at once.
+
+    Python would take its signals away first, and take itself apart afterwards.
+    """
     _State.leaving = True
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(code)
 
 
 def leave(code: int) -> NoReturn:
     """End this process now, and what it started; temporary files go, and nobody complains."""
-    finishing()
+    _State.leaving = True
     logging.disable(logging.CRITICAL)
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
