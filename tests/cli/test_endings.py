@@ -27,10 +27,10 @@ COMMANDS = {
     "duckdb": ["run", "plan.json", *MAPPED, "--engine", "duckdb"],
     "local": ["run", "plan.json", *MAPPED, "--engine", "local"],
     "verify": ["verify", "smoke", "--jobs", "2"],
-    "generate": ["generate", "--count", "3000000", "--out", "many.jsonl"],
-    "replay": ["replay", "slow.csv", "--to", "played", "--every", "0.1", "--resume", "place.json"],
+    "generate": ["generate", "--count", "3000000", "--out", "many.jsonl", "--overwrite"],
+    "replay": ["replay", "slow.csv", "--to", "played", "--every", "0.1", "--resume", "place.json", "--overwrite"],
     "serve": ["serve", "server.json"],
-    "disorder": ["disorder", "disorder.json", "--out", "made"],
+    "disorder": ["disorder", "disorder.json", "--out", "made", "--overwrite"],
 }
 SPARK = {
     "spark": ["run", "plan.json", *MAPPED, "--engine", "spark"],
