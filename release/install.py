@@ -29,14 +29,13 @@ def run(command: list[str], packages: int) -> None:
         assert pip.stdout is not None
         for line in pip.stdout:
             said.append(line)
-            done += line.startswith(("Collecting", "Requirement already satisfied"))
-            if line.startswith("Installing collected"):
+            if line.startswith(("Collecting", "Processing", "Requirement already satisfied")):
+                done += 1
+            if line.startswith("Installing collected") and packages > 1:
                 print(f"  installing {packages} packages: half a minute of silence", flush=True)
-            elif done and time.monotonic() - last > EVERY:
+            elif 0 < done < packages and time.monotonic() - last > EVERY:
                 last = time.monotonic()
-                print(
-                    f"  {done} of {packages} packages looked at: {line.split()[-1] if line.split() else ''}", flush=True
-                )
+                print(f"  {done} of {packages} packages looked at", flush=True)
     if pip.returncode:
         sys.exit("".join(said[-40:]) + f"pip failed: {' '.join(command)}")
 
