@@ -10,16 +10,16 @@ COUNT  ?= 2000
 ENGINE ?= duckdb
 
 .DEFAULT_GOAL := help
-.PHONY: help demo warm-up test check test-all fuzz bench bench-peers bench-disorder bench-out-of-order docs lock clean
+.PHONY: help demo warm-up test check test-all fuzz bench bench-peers bench-disorder bench-out-of-order docs lock sbom clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "streamproof needs Python 3.11 or newer; try: make PYTHON=python3.12")'
-	@echo "setting up $(VENV) (once; about a minute)"
+	@echo "setting up $(VENV) (once; a minute or two)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python release/install.py
 	@touch $@
 
 demo: $(READY) ## set up, then the tour: queries over a month of earthquakes, live and backfill, a planted bug found
@@ -71,10 +71,12 @@ bench-out-of-order: $(READY) ## the out-of-order benchmark: engines by factor an
 docs: $(READY) ## build the documentation into site/, without network
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
-lock: $(READY) ## write the installed versions into constraints.txt
-	@(echo "# Exact versions of everything that is installed, direct or not. Renew with: make lock"; \
-	  $(BIN)/python -m pip freeze --exclude-editable) > constraints.new && mv constraints.new constraints.txt
+lock: $(READY) ## write the installed versions into requirements.lock, with the hashes that pip's index tells
+	@$(BIN)/python release/lock.py
+
+sbom: $(READY) ## write what is installed, with versions and licences, into sbom.json (CycloneDX)
+	@$(BIN)/python release/sbom.py > sbom.new && mv sbom.new sbom.json && echo "sbom.json"
 
 clean: ## remove everything that was made, the virtual environment included
-	@rm -rf $(VENV) .venv-peers site dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
+	@rm -rf $(VENV) .venv-peers site dist sbom.json .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

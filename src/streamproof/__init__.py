@@ -11,9 +11,10 @@ Every public name is loaded when it is first used, so that importing the package
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # what type checkers take for true, without loading `typing` while a program starts
 if TYPE_CHECKING:
     from streamproof.disorder.api import Analysis as Analysis
     from streamproof.disorder.api import analyze as analyze
@@ -145,13 +146,40 @@ __all__ = sorted(_ROOM_OF)  # noqa: PLE0605  # the names are listed once, above
 
 
 def __getattr__(name: str) -> object:
-    """A public name, loaded from its room on first use."""
+    """A public name, loaded from its room on first use; ``__version__`` is that of the installed package."""
+    if name == "__version__":
+        globals()[name] = import_module("importlib.metadata").version("streamproof")
+        return globals()[name]
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'streamproof' has no attribute {name!r}")
     room = import_module(f"streamproof.{_ROOM_OF[name]}")
     value = import_module(f"streamproof.query.{name}") if name == "functions" else getattr(room, name)
     globals()[name] = value
     return value
+
+
+def _find_room_for_compiled_code() -> None:
+    """Where neither the installation nor the home can be written to, keep compiled code in a temporary folder.
+
+    What is kept there will be run, so the folder must be the user's own, and closed to everybody else.
+    """
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    usual = (os.path.dirname(__file__), home if os.path.isdir(home) else os.path.dirname(home))
+    if "NUMBA_CACHE_DIR" in os.environ or any(os.access(place, os.W_OK) for place in usual):
+        return
+    tempfile = import_module("tempfile")
+    place = os.path.join(tempfile.gettempdir(), f"streamproof-compiled-{os.getuid()}")
+    try:
+        os.mkdir(place, 0o700)
+    except FileExistsError:
+        found = os.lstat(place)
+        if found.st_uid != os.getuid() or found.st_mode & 0o170777 != 0o040700:
+            place = tempfile.mkdtemp(prefix="streamproof-compiled-")
+    os.environ["NUMBA_CACHE_DIR"] = place
+
+
+if hasattr(os, "getuid"):
+    _find_room_for_compiled_code()
 
 
 def __dir__() -> list[str]:

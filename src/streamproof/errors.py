@@ -31,6 +31,7 @@ ErrorName = Literal[
     "bad_input",
     "limit_exceeded",
     "infrastructure",
+    "internal",
 ]
 ERROR_NAMES: tuple[ErrorName, ...] = get_args(ErrorName)
 
@@ -95,6 +96,13 @@ class InfrastructureError(StreamproofError):
     """A database or another outside system failed; neither plan nor data is to blame."""
 
     default_name = "infrastructure"
+    exit_code = 3
+
+
+class InternalError(StreamproofError):
+    """Something that nobody expected: most likely a mistake in this program."""
+
+    default_name = "internal"
     exit_code = 3
 
 

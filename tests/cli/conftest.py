@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from streamproof.cli.main import main
+from streamproof.cli.main import command
 
 Case = Mapping[str, object]
 
@@ -35,13 +34,8 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("NO_COLOR", "1")
 
     def call(*arguments: object) -> Done:
-        monkeypatch.setattr(sys, "argv", ["streamproof", *map(str, arguments)])
         capfd.readouterr()
-        try:
-            main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else 1
+        code = command([str(argument) for argument in arguments])
         printed = capfd.readouterr()
         return Done(code, printed.out, printed.err)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from streamproof.cli.commands import app
 from streamproof.cli.demo_proof import disordered, planted_bug
-from streamproof.cli.main import app
 from streamproof.errors import InfrastructureError, InputError
 from streamproof.events.event import Insert
 from streamproof.events.physical import PhysicalStream, to_history

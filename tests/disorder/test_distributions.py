@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamproof.disorder.distributions import Distribution, read_distribution
-from streamproof.errors import InputError
+from streamproof.errors import InputError, PlanError
 
 CHANCES = (np.arange(20_001) + 0.5) / 20_001
 ALL = [
@@ -73,10 +74,13 @@ def test_what_is_no_histogram(tmp_path: Path, text: str) -> None:
 def test_a_function_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_delays.py").write_text("def twice(chances, lowest, highest):\n    return lowest * 2\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    made = read_distribution("my_delays:twice", "here", tmp_path)
+    with pytest.raises(InputError, match="nobody named the module my_delays"):
+        read_distribution("my_delays:twice", "here", tmp_path)
+    assert "my_delays" not in sys.modules
+    made = read_distribution("my_delays:twice", "here", tmp_path, modules=["my_delays"])
     assert made.draw(np.zeros(2), np.array([3, 9]), 10, 1.0).tolist() == [6, 10]
-    with pytest.raises(InputError, match="cannot load the distribution"):
-        read_distribution("my_delays:thrice", "here", tmp_path)
+    with pytest.raises(PlanError, match="cannot load the distribution"):
+        read_distribution("my_delays:thrice", "here", tmp_path, modules=["my_delays"])
 
 
 def test_a_lower_bound_of_its_own_shifts_a_delay_up() -> None:

@@ -184,3 +184,110 @@ def test_the_unit_comes_from_the_manifest(tmp_path: Path) -> None:
 def test_speeds_that_never_arrive(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="never arrives"):
         Replay(Recording(recorded(tmp_path, [1])), Stdout(b"", io.BytesIO()), speed=0)
+
+
+# --- sockets: nothing is lost to a reader that is slow or leaves ------------------------------------------------------
+
+
+class Reader:
+    """Whoever reads a replay from a socket, and may leave before the end."""
+
+    def __init__(
+        self, *, most: int | None = None, pause: float = 0.0, says: bool = False, stays: float = 0.0, buffer: int = -1
+    ) -> None:
+        self.lines: list[bytes] = []
+        self._most, self._pause, self._says, self._stays, self._buffer = most, pause, says, stays, buffer
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self._server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.port = self._server.getsockname()[1]
+        self._thread = threading.Thread(target=self._read)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with self._server, self._server.accept()[0] as connection, connection.makefile("rb", self._buffer) as file:
+            time.sleep(self._pause)
+            for line in file:
+                self.lines.append(line)
+                if self._says and len(self.lines) % 100 == 0:
+                    connection.sendall(b"%d\n" % len(self.lines))
+                if len(self.lines) == self._most:
+                    return
+            time.sleep(self._stays)
+
+    def wait(self) -> list[bytes]:
+        self._thread.join(30)
+        return self.lines
+
+
+def replayed(recording: Recording, reader: Reader, place: Path, patience: float = 0.3, **more: object) -> None:
+    target = Tcp("127.0.0.1", reader.port, patience=patience)
+    Replay(recording, target, speed=None, state=place, **more).run()  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def long(tmp_path: Path) -> Recording:
+    path = tmp_path / "long.csv"
+    path.write_text("n,text\n" + "".join(f"{n},{'x' * 90}\n" for n in range(60_000)))
+    return Recording(path)
+
+
+def rows_of(recording: Recording) -> list[bytes]:
+    return recording.path.read_bytes().splitlines(keepends=True)[1:]
+
+
+def test_a_slow_reader_gets_everything(long: Recording, tmp_path: Path) -> None:
+    reader = Reader(pause=1.0)  # longer than anybody has patience at the end
+    replayed(long, reader, tmp_path / "place.json")
+    assert reader.wait() == rows_of(long)
+    assert json.loads((tmp_path / "place.json").read_text())["rows"] == 60_000
+
+
+@pytest.mark.parametrize(("most", "says", "confirmed"), [(500, False, 0), (2_500, True, 2_500), (2_540, True, 2_500)])
+def test_a_reader_that_leaves_misses_nothing_after_resuming(
+    most: int, says: bool, confirmed: int, long: Recording, tmp_path: Path
+) -> None:
+    first, place = Reader(most=most, says=says), tmp_path / "place.json"
+    with pytest.raises(InfrastructureError, match="went away"):
+        replayed(long, first, place)
+    had = first.wait()
+    kept = json.loads(place.read_text())["rows"]
+    assert kept <= confirmed  # never more than what the reader said that it has
+    second = Reader()
+    replayed(long, second, place)
+    assert had[:kept] + second.wait() == rows_of(long)
+
+
+def test_a_reader_that_leaves_at_the_end_with_rows_unread(tmp_path: Path) -> None:
+    few = Recording(recorded(tmp_path, list(range(50))))
+    reader, place = Reader(most=10, buffer=0), tmp_path / "place.json"
+    with pytest.raises(InfrastructureError, match=r"went away|neither closed"):
+        replayed(few, reader, place)
+    reader.wait()
+    assert json.loads(place.read_text())["rows"] == 0
+
+
+def test_a_reader_that_closes_before_the_end_has_not_confirmed(tmp_path: Path) -> None:
+    few = Recording(recorded(tmp_path, list(range(3))))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        target = Tcp("127.0.0.1", server.getsockname()[1])
+        server.accept()[0].close()
+        with pytest.raises(InfrastructureError):
+            Replay(few, target, speed=None, state=tmp_path / "place.json").run()
+    assert json.loads((tmp_path / "place.json").read_text())["rows"] == 0
+
+
+def test_a_reader_that_never_closes_has_not_confirmed(tmp_path: Path) -> None:
+    few = Recording(recorded(tmp_path, list(range(50))))
+    reader, place = Reader(stays=2.0), tmp_path / "place.json"
+    with pytest.raises(InfrastructureError, match="neither closed the connection nor said"):
+        replayed(few, reader, place)
+    assert json.loads(place.read_text())["rows"] == 0
+    reader.wait()
+
+
+def test_a_replay_that_ends_on_purpose_goes_on_where_it_was(long: Recording, tmp_path: Path) -> None:
+    first, second, place = Reader(), Reader(), tmp_path / "place.json"
+    replayed(long, first, place, limit=1_234)
+    replayed(long, second, place)
+    assert first.wait() + second.wait() == rows_of(long)
+    assert len(first.lines) == 1_234

@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 
 import streamproof as sp
-from streamproof.cli.main import app
+from streamproof.cli.commands import app
 from streamproof.errors import ERROR_NAMES
 from streamproof.events.files import ColumnMapping
 from streamproof.language.notation import OPS

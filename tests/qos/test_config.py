@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from streamproof.errors import PlanError
+from streamproof.errors import PlanError, StreamproofError
 from streamproof.qos.config import read_config
 from streamproof.qos.service import RateLatency
 
@@ -84,12 +84,12 @@ def test_a_latency_of_nothing_is_refused(latency: int, what: str) -> None:
         ('{"capacity": {"ops_per_ms": NaN}}', "NaN is not a number"),
         ('{"capacity": {"ops_per_ms": 1}}', 'the key "queries" is missing'),
         ('{"queries": [], "queries": []}', 'the key "queries" appears twice'),
-        ("[" * 100_000, "the JSON is nested too deeply"),
+        ("[" * 100_000, "the document is nested more than 64 deep"),
         ("[]", "the configuration must be an object, got list"),
     ],
 )
 def test_what_is_no_configuration_is_refused(text: str, what: str) -> None:
-    with pytest.raises(PlanError, match=what):
+    with pytest.raises(StreamproofError, match=what):
         read_config(text)
 
 

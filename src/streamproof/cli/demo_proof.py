@@ -25,7 +25,6 @@ from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema
 
 FILES = 6
-REPORT = Path("streamproof-report.html")
 
 
 def prove(folder: Path) -> None:
@@ -54,13 +53,16 @@ def _both_ways(folder: Path) -> tuple[History, History]:
     from streamproof.engines.spark.session import session  # noqa: PLC0415  # the first use of Spark
 
     started = perf_counter()
+    note("starting Spark: this takes some seconds")
     spark = session(**{"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"})
     note(f"Spark is up after {perf_counter() - started:.0f} s")
     plan = load_plan(str(folder / "swarms.json"))
     month = _month(folder)
+    note("backfill: the whole month at once …")
     started = perf_counter()
     backfill = on(plan, "spark", session=spark).run({"quakes": month}).history
-    note(f"backfill: {perf_counter() - started:.0f} s")
+    note(f"backfill: done after {perf_counter() - started:.0f} s")
+    note("live: six files, in two runs …")
     started = perf_counter()
     place = Path(tempfile.mkdtemp(prefix="streamproof-demo-"))
     try:
@@ -97,7 +99,7 @@ def _live(job: Job, month: PhysicalStream, place: Path, spark: Any) -> History:
         frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(incoming))
         query = job.stream({"quakes": frame}, checkpoint=place / "checkpoint", buckets=2)
         query.start(FileSink(place / "out", content="cht"), trigger={"availableNow": True}).wait()
-        note(f"run over files {first + 1} to {last} done")
+        note(f"live: files {first + 1} to {last} done")
     return read_output(place / "out")
 
 
@@ -152,10 +154,13 @@ def _found_out() -> None:
     )
     groups = left.group_apply(I.operator).over(plain).called("groups")
     suite = Suite("demo", (joins, groups), cases=240, about="joins and groups, with a bug planted into the joins")
+    place = Path() if os.access(".", os.W_OK) else Path(tempfile.mkdtemp(prefix="streamproof-demo-"))
+    report = place / "streamproof-report.html"
+    note("looking for the bug, and then for the smallest case that shows it …")
     with planted_bug():
         result = run_suite(suite, Options(most=1, shrink_seconds=20.0))
-        save_found(result, Path("streamproof-repros"))
+        save_found(result, place / "streamproof-repros")
     show_result(result)
-    write_report([result], REPORT)
-    out.print(f"\nThe report, with the picture and the shrunk case: [bold]{REPORT.resolve()}[/]")
+    write_report([result], report)
+    out.print(f"\nThe report, with the picture and the shrunk case: [bold]{report.resolve()}[/]")
     out.print("The bug is gone again with this process: the replay of the case holds.")

@@ -26,16 +26,20 @@ def disorder(
     work: Annotated[
         Path | None, typer.Option(help="A folder for what lies between the steps; every worker sees it.")
     ] = None,
+    modules: Annotated[
+        list[str] | None, typer.Option(help="Python modules whose functions the configuration may name; repeatable.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="The manifests, and errors, as JSON, one per line.")] = False,
 ) -> None:
     """Make disordered streams from a real one: the factor is hit to the event, or the highest reachable is said."""
     from streamproof.disorder.config import read_configuration  # noqa: PLC0415  # compiled code, loaded when used
     from streamproof.disorder.generate import generate_disorder  # noqa: PLC0415
 
-    look_here()
+    if modules:
+        look_here()
     if on not in ("auto", "spark", "here"):
         raise InputError(f"--on cannot be {on}", at="--on", fix="auto, spark or here")
-    configuration = read_configuration(config)
+    configuration = read_configuration(config, modules or ())
     out.mkdir(parents=True, exist_ok=True)
     with progress("disordering"):
         made = generate_disorder(

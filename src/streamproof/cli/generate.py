@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json as jsonlib
 import re
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from streamproof.events.files.chunks import write_chunks
 from streamproof.events.schema import Schema
 from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import Unit
+from streamproof.extensions import named_object
 from streamproof.generate import Facets, Figures, Values, describe
 from streamproof.generate import generate as generate_chunks
 
@@ -144,19 +144,10 @@ def _column(text: str) -> tuple[str, Values]:
 
 def _pattern(text: str) -> Any:
     """A pattern's name, or the function that ``module:function`` names."""
-    module_name, colon, name = text.partition(":")
-    if not colon:
+    if ":" not in text:
         return text
     look_here()
-    try:
-        function = getattr(importlib.import_module(module_name), name)
-    except (ImportError, AttributeError) as error:
-        raise PlanError(
-            f"cannot load the pattern {text}: {error}", fix="give module:function from this folder"
-        ) from None
-    if not callable(function):
-        raise PlanError(f"{text} is not a function", fix="write a function that yields (le, re)")
-    return function
+    return named_object(text, what="pattern", named=None)
 
 
 def _shown(facets: Facets) -> dict[str, object]:

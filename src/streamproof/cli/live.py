@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
-from types import FrameType
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from streamproof.cli import resume
+from streamproof.cli import resume, stopping
 from streamproof.cli.live_options import LiveOptions, Output
 from streamproof.cli.screen import counted, err, note
 from streamproof.cli.sinks import LettersFile, Write, event_sink
@@ -150,20 +147,15 @@ def claim_of(inputs: Mapping[str, Input], output: Output) -> Claim:
 
 @contextmanager
 def _patient(*, catch: bool) -> Iterator[Callable[[], bool]]:
-    """Lets Ctrl-C wait until the part at hand is done, so that the state is whole; a second one does not wait."""
+    """Lets a signal wait until the part at hand is done, so that the state is whole; a second one does not wait."""
     asked = False
 
-    def remember(number: int, frame: FrameType | None) -> None:
+    def remember() -> None:
         nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
         asked = True
 
-    if not catch or threading.current_thread() is not threading.main_thread():
+    if not catch:
         yield lambda: False
         return
-    before = signal.signal(signal.SIGINT, remember)
-    try:
+    with stopping.instead(remember):
         yield lambda: asked
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -1,74 +1,73 @@
-"""The command ``streamproof``: one file per subcommand, one way to fail.
+"""The command ``streamproof``: how it begins, and the one way in which every command ends.
 
-Exit codes: 0 holds, 1 found something, 2 usage or bad input, 3 the infrastructure failed.
+Exit codes: 0 holds, 1 found something, 2 usage or bad input, 3 something failed, 128 + n a signal.
+
+What a command needs is loaded only when signals are heard and modules are looked for in the right places.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from importlib.metadata import version
 
-import typer
-
-from streamproof.cli.analyze import analyze
-from streamproof.cli.convert import convert
-from streamproof.cli.demo import demo
-from streamproof.cli.disorder import disorder
-from streamproof.cli.explain import explain
-from streamproof.cli.generate import generate
-from streamproof.cli.modules import app as modules
-from streamproof.cli.qos import qos
-from streamproof.cli.replay import replay
-from streamproof.cli.run import run
-from streamproof.cli.screen import note, print_line, show_error
-from streamproof.cli.serve import serve
-from streamproof.cli.trace import trace
-from streamproof.cli.validate import validate
-from streamproof.cli.verify import verify
-from streamproof.cli.warm_up import warm_up
-from streamproof.errors import StreamproofError
-
-app = typer.Typer(
-    name="streamproof",
-    help="Temporal streaming queries, and the workbench that proves them right.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for command in (
-    demo, run, explain, trace, validate, convert, generate, analyze, disorder,
-    replay, qos, serve, warm_up, verify,
-):  # fmt: skip
-    app.command()(command)
-app.add_typer(modules, name="modules")
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        print_line(f"streamproof {version('streamproof')}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Print the version."),
-) -> None:
-    """Temporal streaming queries, and the workbench that proves them right."""
+NOT_HERE = "PYTHONSAFEPATH"  # for processes that are started: no modules from the current folder
+READER_GONE = 141  # 128 + SIGPIPE, as other programs end whose reader, e.g. head, has seen enough
 
 
 def main() -> None:
-    """Run the command line; every deliberate error becomes a message and an exit code."""
-    try:
-        app()
-    except StreamproofError as error:
-        show_error(error, as_json="--json" in sys.argv)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        note("interrupted; nothing was written")
-        sys.exit(130)
-    except BrokenPipeError:  # the reader, e.g. head, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    """Run the command line in a process of its own."""
+    _end_at_once_if_told()
+    _look_in_installed_places()
+    _write_everything()
+    code = command(sys.argv[1:], alone=True)
+    from streamproof.cli import stopping  # noqa: PLC0415  # loaded by the command
+
+    if stopping.told() is not None:
+        stopping.leave(stopping.exit_code())
+    stopping.finish(code)
+
+
+def command(arguments: list[str], *, alone: bool = False) -> int:
+    """Run one command; whatever happens becomes a message and an exit code. ``alone``: signals are the command's."""
+    from streamproof.cli.failures import ending  # noqa: PLC0415  # loading takes a second in which signals may come
+
+    with ending(as_json="--json" in arguments) as end:
+        from streamproof.cli.commands import app  # noqa: PLC0415
+        from streamproof.cli.stopping import listen  # noqa: PLC0415
+
+        if alone:
+            listen()
+        end.run(app, arguments)
+    return end.code
+
+
+def _end_at_once_if_told() -> None:
+    """As long as only modules are loaded, nothing has to be tidied up."""
+    import _signal as signal  # type: ignore[import-not-found]  # noqa: PLC0415  # what `signal` is made of: loads nothing
+
+    def end(number: int, frame: object) -> None:
+        os.write(2, b"interrupted\n")
+        os._exit(128 + number)
+
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, end)
+
+
+def _write_everything() -> None:
+    """Put a buffer before output that has none: Python drops the rest of a write that the system takes in part."""
+    stream = sys.stdout
+    if stream is not None and isinstance(stream.buffer, io.RawIOBase):
+        whole = io.BufferedWriter(stream.detach())
+        sys.stdout = io.TextIOWrapper(whole, stream.encoding, stream.errors, line_buffering=True)
+
+
+def _look_in_installed_places() -> None:
+    """Import nothing from where the program was started, nor from beside its script; neither do its workers."""
+    if not sys.flags.safe_path:
+        del sys.path[0]
+    os.environ[NOT_HERE] = "1"
+    for setting in ("NUMBA_CACHE_DIR", "NUMBA_CACHE_LOCATOR_CLASSES"):  # else a file in the current folder may say them
+        os.environ.setdefault(setting, "")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from streamproof.cli.plans import look_here
+from streamproof.cli.plans import registry_of
 from streamproof.cli.screen import print_line, safe_text, show_pairs
 from streamproof.errors import PlanError, did_you_mean
 from streamproof.plan.library import installed
@@ -27,7 +27,7 @@ def modules(
     if context.invoked_subcommand is not None:
         context.obj = load or []
         return
-    registry = _known(load or [])
+    registry = registry_of(load, installed())
     if json:
         for module in registry:
             print_line(jsonlib.dumps(_describe(module)))
@@ -55,7 +55,7 @@ def check(
     """Try a module on random windows, and say what it does not keep to. Exit code 1 if there is something."""
     from streamproof.kernels.modulecheck import check_module  # noqa: PLC0415  # loads what a listing does not need
 
-    module = _find(_known([*(context.obj or []), *(load or [])]), name)
+    module = _find(registry_of([*(context.obj or []), *(load or [])], installed()), name)
     report = check_module(
         module, params=dict(map(_pair, param or [])), inputs=dict(map(_column, columns or [])) or None, clip=clip,
         restriction=restriction, plain=plain, seed=seed, windows=windows,
@@ -63,14 +63,6 @@ def check(
     print_line(jsonlib.dumps(report.as_dict()) if json else safe_text(report.to_text()))
     if not report.holds:
         raise typer.Exit(1)
-
-
-def _known(load: list[str]) -> Registry:
-    registry = Registry(installed())
-    look_here()
-    for reference in load:
-        registry.load(reference)
-    return registry
 
 
 def _find(registry: Registry, name: str) -> Module:

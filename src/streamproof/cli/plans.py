@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
 from streamproof import extensions
 from streamproof.errors import PlanError, did_you_mean
 from streamproof.events.time import read_tick
-from streamproof.plan.modules import Registry
+from streamproof.plan.modules import Module, Registry
 from streamproof.plan.nodes import Node, Plan
 
 MAX_BYTES = 20_000_000
 
 
-def load_plan(reference: str) -> Plan:
-    """The plan that an argument names."""
+def load_plan(reference: str, *, modules: Collection[str] | None = None) -> Plan:
+    """The plan that an argument names; one from a configuration may name only the Python modules in ``modules``."""
     name, _, query = reference.partition("#")  # FILE.eql#2 is the second query of a file
     path = Path(name)
     if path.suffix in _languages():
         return _from_file(path, query or None)
     if ":" in reference:
+        if modules is not None:
+            extensions.refuse_unnamed(reference, what="plan", named=modules)
         return _from_python(reference)
     known = ", ".join(sorted(_languages()))
     raise PlanError(
@@ -31,9 +35,9 @@ def load_plan(reference: str) -> Plan:
 
 
 def look_here() -> None:
-    """Let Python modules in the current folder be imported, as for a script that runs there."""
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+    """Let a Python module that the user named be found in the current folder, after all that is installed."""
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
 
 
 def _languages() -> dict[str, str]:
@@ -69,8 +73,7 @@ def _one_of(language: Any, text: str, query: str) -> Plan:
 
 
 def _from_python(reference: str) -> Plan:
-    module_name, _, name = reference.partition(":")
-    module_name = module_name.removesuffix(".py").replace("/", ".")  # a path means the module in it
+    module_name, name = extensions.module_of(reference), reference.partition(":")[2]
     look_here()
     try:
         module = importlib.import_module(module_name)
@@ -93,11 +96,11 @@ def _plan(value: object) -> Plan | None:
     return plan if isinstance(plan, Node) else None
 
 
-def registry_of(references: list[str]) -> Registry:
-    """The modules that ``--modules`` names."""
-    registry = Registry()
-    look_here()
-    for reference in references:
+def registry_of(references: list[str] | None, known: Iterable[Module] = ()) -> Registry:
+    """The modules that ``--modules`` names, and those that are known without it."""
+    registry = Registry(known)
+    for reference in references or []:
+        look_here()
         registry.load(reference)
     return registry
 

@@ -13,6 +13,7 @@ from streamproof.cli.live_options import Emission, Emit, LiveOptions, Output, li
 from streamproof.cli.plans import load_plan, read_horizon, registry_of
 from streamproof.cli.screen import counted, note, out, print_blocks, print_line, progress, show_history
 from streamproof.cli.spark_stream import Mode, StreamOptions, refuse_mode, run_stream
+from streamproof.cli.stopping import exit_code
 from streamproof.engines.inputs import Input
 from streamproof.engines.job import Job, Run, on
 from streamproof.errors import InputError
@@ -21,7 +22,6 @@ from streamproof.events.validate import Policy, Validator
 from streamproof.plan import nodes
 from streamproof.plan.limits import Limits
 
-INTERRUPTED = 130  # the exit code after Ctrl-C
 PICTURE_ROWS = 12  # larger results are shown as a table only
 
 
@@ -69,7 +69,7 @@ def run(
     """Run a plan over files and print its canonical history."""
     refuse_mode(engine, mode, checkpoint)
     settings: dict[str, Any] = {
-        "horizon": read_horizon(horizon), "modules": registry_of(modules or []),
+        "horizon": read_horizon(horizon), "modules": registry_of(modules),
         "limits": Limits(windows_per_event=max_windows),
     }  # fmt: skip
     if mode == "stream":
@@ -104,7 +104,7 @@ def run(
     if is_live:
         report(live, options, as_json=json)
     if result is None:
-        raise typer.Exit(INTERRUPTED)
+        raise typer.Exit(exit_code())
 
 
 def _give(result: Run, output: Output, *, as_json: bool, limit: int, streamed: bool) -> None:

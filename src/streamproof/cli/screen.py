@@ -52,7 +52,8 @@ def counted(count: int, thing: str) -> str:
 
 
 def note(text: str) -> None:
-    """A remark beside the results."""
+    """A remark beside the results, after all of them that came before it."""
+    sys.stdout.flush()
     err.print(escape(text), style="dim")
 
 
@@ -61,6 +62,7 @@ def show_error(error: StreamproofError, *, as_json: bool) -> None:
     if as_json:
         print_line(json.dumps(error.as_dict(), ensure_ascii=False))
         return
+    sys.stdout.flush()
     err.print(f"[bold red]{error.name}[/]: {escape(safe_text(error.what))}")
     if error.at:
         err.print(f"  [dim]at:[/] {escape(safe_text(error.at))}")

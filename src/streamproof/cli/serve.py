@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from streamproof.cli.inputs import mapping_for
-from streamproof.cli.plans import load_plan
+from streamproof.cli.plans import load_plan, registry_of
 from streamproof.cli.screen import err, note, print_line, safe_text, show_pairs
 from streamproof.cli.warm_up import is_cold
 from streamproof.errors import InputError
@@ -35,6 +35,9 @@ def serve(
     report: Annotated[Path | None, typer.Option(help="Write a report to this file: .html or .json.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing --report file.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No live table on standard error.")] = False,
+    modules: Annotated[
+        list[str] | None, typer.Option(help="Python modules that plans call, or whose plans it names; repeatable.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="The result as one JSON object.")] = False,
 ) -> None:
     """Run several queries over replayed streams, each within the latency and backlog it was admitted with.
@@ -50,7 +53,8 @@ def serve(
     read_config = load_serve_config(config)
     if is_cold() and not quiet:
         note("warming up (compiling kernels, once per installation)")
-    registrations, replays = _register(read_config)
+    read_config.server.modules = registry_of(modules)
+    registrations, replays = _register(read_config, modules or [])
     for found in registrations:
         (note if found.admitted else print_line)(found.text)
     serving = _run(read_config, replays, duration or read_config.seconds, quiet=quiet or json)
@@ -78,13 +82,13 @@ def _check_report(report: Path | None, *, overwrite: bool) -> None:
         raise InputError(f"there is no folder {report.parent}")
 
 
-def _register(config: ServeConfig) -> tuple[list[Registration], dict[str, dict[str, Replay]]]:
+def _register(config: ServeConfig, modules: list[str]) -> tuple[list[Registration], dict[str, dict[str, Replay]]]:
     """Ask for admission of every query in turn; the replays of those that are admitted."""
     registrations: list[Registration] = []
     replays: dict[str, dict[str, Replay]] = {}
     for query in config.queries:
         streams = _replays(config, query)
-        found = _admit(config, query, streams)
+        found = _admit(config, query, streams, modules)
         registrations.append(found)
         if found.admitted:
             replays[query.name] = streams
@@ -104,7 +108,7 @@ def _replays(config: ServeConfig, query: ServeQuery) -> dict[str, Replay]:
     return found
 
 
-def _admit(config: ServeConfig, query: ServeQuery, streams: Mapping[str, Replay]) -> Registration:
+def _admit(config: ServeConfig, query: ServeQuery, streams: Mapping[str, Replay], modules: list[str]) -> Registration:
     from streamproof.qos.costs import PushCost, measured  # noqa: PLC0415
 
     arrivals = {name: given.arrival or streams[name].arrival() for name, given in query.inputs.items()}
@@ -114,7 +118,7 @@ def _admit(config: ServeConfig, query: ServeQuery, streams: Mapping[str, Replay]
     else:
         cost = measured({name: stream.sample(SAMPLE) for name, stream in streams.items()}, quantile=query.cost)
     return config.server.register(
-        load_plan(query.plan),
+        load_plan(query.plan, modules=modules),
         query.qos,
         name=query.name,
         arrival=arrivals,

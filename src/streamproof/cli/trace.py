@@ -33,7 +33,7 @@ def trace(
     """Follow one event: what it became, which windows it touched, what was taken back, and when it was sealed."""
     from streamproof.engines.local.trace import trace as follow  # noqa: PLC0415  # loads the kernels
 
-    job = on(load_plan(plan), "local", horizon=read_horizon(horizon), modules=registry_of(modules or []))
+    job = on(load_plan(plan), "local", horizon=read_horizon(horizon), modules=registry_of(modules))
     declared = {node.name: node.schema for node in nodes.walk(job.plan) if isinstance(node, nodes.Source)}
     files = dict(split_input(text) for text in input or [])
     inputs = {name: open_input(name, path, maps=map or [], schema=declared.get(name)) for name, path in files.items()}

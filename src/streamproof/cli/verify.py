@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from streamproof.cli.inputs import open_input, rejected, split_input
-from streamproof.cli.plans import load_plan, look_here
+from streamproof.cli.plans import load_plan, look_here, registry_of
 from streamproof.cli.screen import err, note, out, print_line
 from streamproof.errors import InputError
 
@@ -46,10 +46,14 @@ def verify(
     repros: Annotated[Path, typer.Option(help="The folder for shrunk cases.")] = REPROS,
     resume: Annotated[Path | None, typer.Option(help="Keep what is done in this file, and go on from it.")] = None,
     replay: Annotated[Path | None, typer.Option(help="Judge one saved case again.")] = None,
+    modules: Annotated[
+        list[str] | None, typer.Option(help="Python modules: what plans call, and what suites import from this folder.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Results and errors as JSON.")] = False,
 ) -> None:
     """Verify engines: make queries and imperfect streams, run them, judge by SQL over the canonical history."""
-    look_here()
+    if modules:
+        look_here()
     if replay is not None:
         raise typer.Exit(_replayed(replay, engine or [], dsn, json=json))
     if not suite:
@@ -61,7 +65,7 @@ def verify(
         time_budget=time_budget, most=most, resume=resume,
     )  # fmt: skip
     files = None if input is None else (input, map or [])
-    results = [_run(name, options, repros, files, json=json) for name in suite]
+    results = [_run(name, options, repros, files, modules, json=json) for name in suite]
     if report is not None:
         from streamproof.report.verification import write_report  # noqa: PLC0415
 
@@ -72,7 +76,11 @@ def verify(
     raise typer.Exit(max(_exit_code(result) for result in results))
 
 
-def _run(name: str, options: Any, folder: Path, files: tuple[list[str], list[str]] | None, *, json: bool) -> Any:
+def _run(
+    name: str, options: Any, folder: Path, files: tuple[list[str], list[str]] | None, modules: list[str] | None, *,
+    json: bool,
+) -> Any:  # fmt: skip
+    from streamproof.workbench.modules import all_modules  # noqa: PLC0415
     from streamproof.workbench.own_plan import verify_plan  # noqa: PLC0415
     from streamproof.workbench.runner import run_suite  # noqa: PLC0415
 
@@ -81,7 +89,8 @@ def _run(name: str, options: Any, folder: Path, files: tuple[list[str], list[str
             result = run_suite(name, options, progress=advance)
         else:
             plan, streams = load_plan(name), _streams(*files)
-            result = verify_plan(plan, streams, options, name=Path(name).name, progress=advance)
+            known = registry_of(modules, all_modules())
+            result = verify_plan(plan, streams, options, name=Path(name).name, registry=known, progress=advance)
     save_found(result, folder)
     if not json:
         show_result(result)
@@ -118,12 +127,12 @@ def _bar(name: str) -> Iterator[Callable[[int, int, int], None]]:
 
 def save_found(result: Any, folder: Path) -> None:
     """Every shrunk case as a repro file and as a test."""
-    from streamproof.workbench.repro import pytest_file, save  # noqa: PLC0415
+    from streamproof.workbench.repro import name_of, pytest_file, save  # noqa: PLC0415
 
     for one in result.found:
-        place = folder / f"{one.engine}-{one.case.id}.json"
+        place = folder / f"{name_of(one)}.json"
         save(one, place)
-        test = place.with_name(f"test_{one.engine}_{one.case.id}".replace("-", "_") + ".py")
+        test = place.with_name(f"test_{place.stem}.py")
         test.write_text(pytest_file(one), encoding="utf-8")
         result.repros.append(place)
 

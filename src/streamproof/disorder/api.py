@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -43,12 +43,16 @@ def analyze(data: str | Path | DataFrame, event_time: int | str, **options: Any)
 def make_disorder(
     config: str | Path | Mapping[str, Any] | Configuration, *, out: str | Path = ".", overwrite: bool = False,
     on: str = "auto", spark: SparkSession | None = None, partitions: int | None = None, work: str | Path | None = None,
+    modules: Collection[str] = (),
 ) -> list[Outcome]:  # fmt: skip
-    """Make every data set of a configuration: a JSON file, the same as plain data, or one that was read."""
+    """Make every data set of a configuration: a JSON file, the same as plain data, or one that was read.
+
+    Where the configuration names functions, as ``module:function``, ``modules`` are those it may name.
+    """
     if isinstance(config, str | Path):
-        read = read_configuration(Path(config))
+        read = read_configuration(Path(config), modules)
     else:
-        read = config if isinstance(config, Configuration) else configuration_of(config)
+        read = config if isinstance(config, Configuration) else configuration_of(config, modules=modules)
     place = None if work is None else Path(work)
     return generate_disorder(
         read, out=Path(out), overwrite=overwrite, on=on, spark=spark, partitions=partitions, work=place

@@ -10,12 +10,13 @@ An unknown key or a wrong value is an error that names the key and what is allow
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
+from streamproof import documents
 from streamproof.disorder.distributions import Distribution, read_distribution
 from streamproof.disorder.units import TICKS, TimeUnit, read_unit, ticks_within
 from streamproof.errors import InputError, did_you_mean
@@ -97,20 +98,12 @@ class Configuration:
     document: Mapping[str, Any]
 
 
-def read_configuration(path: Path) -> Configuration:
-    """Read a configuration; paths in it are relative to its own folder."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}", at="CONFIG", fix="give the path of a JSON file") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise InputError(
-            f"{path.name} is not JSON: {error}", at=str(path), fix="see docs/generating-disorder.md"
-        ) from None
-    return configuration_of(document, path.parent)
+def read_configuration(path: Path, modules: Collection[str] = ()) -> Configuration:
+    """Read a configuration; paths in it are relative to its own folder, and ``modules`` it may name as code."""
+    return configuration_of(documents.load(path), path.parent, modules)
 
 
-def configuration_of(document: object, folder: Path = Path()) -> Configuration:
+def configuration_of(document: object, folder: Path = Path(), modules: Collection[str] = ()) -> Configuration:
     """A configuration from plain data."""
     top = _Keys(document, "the configuration")
     source = _source(_with_beside(top.take("dataSource", needed=True), top), folder)
@@ -122,7 +115,7 @@ def configuration_of(document: object, folder: Path = Path()) -> Configuration:
             fix='write "experimentDataConfigurations": [{"targetOutOfOrderFactor": 20, "maxDelay": 2000}]',
         )  # fmt: skip
     experiments = tuple(
-        _experiment(entry, f"experimentDataConfigurations[{n}]", folder) for n, entry in enumerate(entries)
+        _experiment(entry, f"experimentDataConfigurations[{n}]", folder, modules) for n, entry in enumerate(entries)
     )
     source = _with_key(source, entries)
     for number, experiment in enumerate(experiments):
@@ -251,15 +244,17 @@ def number(keys: _Keys, name: str, value: object, allowed: str, test: Callable[[
     try:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ValueError
-        found = Fraction(str(value))
+        found = documents.fraction(str(value))
     except (ValueError, ZeroDivisionError):
         raise keys.error(name, value, allowed) from None
+    except InputError as error:
+        raise error.located(f"{keys.at}.{name}") from None
     if not test(found):
         raise keys.error(name, value, allowed)
     return found
 
 
-def _experiment(document: object, at: str, folder: Path) -> Experiment:
+def _experiment(document: object, at: str, folder: Path, modules: Collection[str]) -> Experiment:
     keys = _Keys(document, at)
     factor = number(
         keys, "targetOutOfOrderFactor", keys.take("targetOutOfOrderFactor", needed=True), "a percentage from 0 to 100",
@@ -280,7 +275,7 @@ def _experiment(document: object, at: str, folder: Path) -> Experiment:
     path = _optional(place, "path", str, "the path of a file")
     found = Experiment(
         factor=factor, min_delay=low, max_delay=high, seed=seed,
-        distribution=read_distribution(keys.take("distribution"), f"{at}.distribution", folder),
+        distribution=read_distribution(keys.take("distribution"), f"{at}.distribution", folder, modules),
         per_key=_optional(keys, "perKey", bool, "true or false", default=None if key is None else True),
         outages=_outages(keys, at), skews=_skews(keys),
         path=None if path is None else Path(path), format=_choice(place, "format", FORMATS),

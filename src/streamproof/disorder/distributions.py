@@ -9,10 +9,8 @@ distribution *given* that it lies within its bounds.
 
 from __future__ import annotations
 
-import importlib
-import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -21,9 +19,11 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from streamproof import documents
 from streamproof.disorder.hashing import Floats
-from streamproof.errors import InputError, did_you_mean
+from streamproof.errors import InputError, StreamproofError, did_you_mean
 from streamproof.events.order import Ints
+from streamproof.extensions import named_object
 
 Curve: TypeAlias = Callable[[Floats], Floats]
 PARAMETERS: Final[dict[str, tuple[str, ...]]] = {
@@ -54,7 +54,8 @@ class Distribution:
         if self.name == "uniform":
             return lowest + np.floor(chances * (highest - lowest + 1).astype(np.float64)).astype(np.int64)
         if ":" in self.name:
-            return _bounded(np.asarray(_function(self.name)(chances, lowest, highest), np.float64), lowest, highest)
+            own = named_object(self.name, what="distribution", named=None)  # admitted when the name was read
+            return _bounded(np.asarray(own(chances, lowest, highest), np.float64), lowest, highest)
         if self.name == "constant":
             return _bounded(np.full(len(chances), self.parameters["value"] * ticks_per_ms), lowest, highest)
         below, inverse = self._curves(ticks_per_ms)
@@ -109,21 +110,10 @@ def _bounded(delays: Floats, lowest: Ints, highest: int) -> Ints:
     return np.asarray(np.clip(whole, lowest, highest))
 
 
-def _function(name: str) -> Callable[[Floats, Ints, int], Any]:
-    module, _, function = name.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise InputError(
-            f"cannot load the distribution {name}: {error}", fix="give module:function from this folder"
-        ) from None
-    if not callable(found):
-        raise InputError(f"{name} is not a function", fix="write a function of (chances, lowest, highest)")
-    return found  # type: ignore[no-any-return]  # any callable may be tried; its result is bounded
-
-
-def read_distribution(value: object, at: str, folder: Path) -> Distribution:
+def read_distribution(value: object, at: str, folder: Path, modules: Collection[str] = ()) -> Distribution:
     """A distribution from a configuration: a name, or a name with its parameters.
+
+    ``module:function`` is code: its module must be one of ``modules``, or one that an installed package offers.
 
     >>> read_distribution({"name": "exponential", "mean": 500}, "here", Path()).parameters
     {'mean': 500.0}
@@ -137,7 +127,10 @@ def read_distribution(value: object, at: str, folder: Path) -> Distribution:
         )
     name = document["name"]
     if ":" in name:
-        _function(name)
+        try:
+            named_object(name, what="distribution", named=modules)
+        except StreamproofError as error:
+            raise error.located(at) from None
         return Distribution(name)
     if name not in PARAMETERS:
         raise InputError(f'there is no distribution "{name}"', at=at, fix=did_you_mean(name, PARAMETERS))
@@ -165,7 +158,7 @@ def _bins(file: object, at: str, folder: Path) -> tuple[tuple[float, float, floa
         raise InputError('empirical needs "file"', at=at, fix=fix)
     try:
         text = (folder / file).read_text(encoding="utf-8")
-        rows = _histogram(json.loads(text)) if text.lstrip()[:1] in ("[", "{") else _lines(text)
+        rows = _histogram(documents.parse(text)) if text.lstrip()[:1] in ("[", "{") else _lines(text)
         bins = tuple(sorted((float(a), float(b), float(n)) for a, b, n in rows))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InputError(f"{file} is not a histogram: {error}", at=at, fix=fix) from None

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -33,6 +35,7 @@ REST: Final = 0.002  # seconds: the shortest sleep, so that rows go out in small
 SAVED_EVERY: Final = 1.0
 STATE: Final = "replay position"
 STATE_VERSION: Final = 2
+MOST_PLACES: Final = 10_000
 LAG_BIN: Final = 0.0001  # seconds
 LAG_BINS: Final = 100_000
 
@@ -78,7 +81,8 @@ class Target(Protocol):
     def send(self, rows: Rows, first: int, last: int) -> None: ...
     def close_interval(self, first_row: int) -> None: ...
     def refuse_missing(self, first_row: int) -> None: ...
-    def close(self) -> None: ...
+    def confirmed(self) -> int | None: ...  # rows of this run that were handed over for sure; None: all that were sent
+    def close(self, *, in_haste: bool = False) -> None: ...
 
 
 class Recording:
@@ -216,7 +220,8 @@ class Replay:
         self._delivered = Prefix(recording.path)
         self._first: int | None = None  # when the first row of the file is due
         self._last: int | None = None  # the first row of the last interval that was delivered
-        self._closed = (0, 0)  # offset and rows at the end of the last interval that was delivered
+        self._closed = (0, 0)  # offset and rows up to which everything was handed over for sure
+        self._sent = deque[tuple[int, int]]()  # offset and rows after what was sent since
 
     def run(self) -> Played:
         """Deliver everything; interrupted, it can be taken up again where it stopped."""
@@ -239,11 +244,21 @@ class Replay:
                 self.played.finished = True
             if self._target.interval:
                 self._close_interval(first or 0)
+            self._end(first)
+        except BaseException:
+            with suppress(Exception):  # what went wrong before is what counts
+                self._end(first, in_haste=True)
+            raise
         finally:
             self.played.seconds = time.monotonic() - (clock[0] if clock else time.monotonic())
-            self._save_state(first)
-            self._target.close()
         return self.played
+
+    def _end(self, first: int | None, *, in_haste: bool = False) -> None:
+        """Close the target, and keep the place up to which it has everything."""
+        try:
+            self._target.close(in_haste=in_haste)
+        finally:
+            self._save_state(first)
 
     def _play(self, rows: Rows, clock: tuple[float, int], first: int) -> bool:
         self.played.rejected += rows.rejected
@@ -282,6 +297,9 @@ class Replay:
             self.played.count_lags(time.monotonic() - dues[at:last])
         self.played.rows += last - at
         self.played.offset = rows.offset + int(rows.ends[last - 1])
+        self._sent.append((self.played.offset, self.played.rows))
+        if len(self._sent) > MOST_PLACES:  # then fewer places to go on from are remembered
+            self._sent = deque(list(self._sent)[1::2])
         self._report()
         return last
 
@@ -326,6 +344,17 @@ class Replay:
             to = {**to, "as_fast_as_possible": self._speed is None, "speed": self._speed, **length}
         return {**self._recording.claim, **to}
 
+    def _handed_over(self) -> tuple[int, int]:
+        """The place up to which the target has everything for sure: the bytes and the rows before it."""
+        if not self._target.interval:
+            confirmed = self._target.confirmed()
+            if confirmed is None or confirmed == self.played.rows - self.played.before:
+                self._sent.clear()
+                self._closed = (self.played.offset, self.played.rows)
+            while confirmed is not None and self._sent and self._sent[0][1] - self.played.before <= confirmed:
+                self._closed = self._sent.popleft()
+        return self._closed
+
     def _load_state(self) -> dict[str, Any]:
         if self._state_path is None or not self._state_path.exists():
             return {}
@@ -350,7 +379,7 @@ class Replay:
     def _save_state(self, first: int | None) -> None:
         if self._state_path is None:
             return
-        offset, rows = self._closed if self._target.interval else (self.played.offset, self.played.rows)
+        offset, rows = self._handed_over()
         self._first = first if first is not None else self._first
         state = {
             "claim": self._claim, "offset": offset, "digest": self._delivered.digest(offset),

@@ -25,6 +25,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from streamproof import documents as written
 from streamproof.disorder.replaying import Recording
 from streamproof.errors import InputError
 
@@ -92,7 +93,7 @@ def made_from(config: str | None, number: int) -> Path:
             "the source needs a configuration", at="streamproof-disorder", fix='say .option("config", "config.json")'
         )
     inline = config.lstrip().startswith("{")
-    read = configuration_of(json.loads(config)) if inline else read_configuration(Path(config))
+    read = configuration_of(written.parse(config)) if inline else read_configuration(Path(config))
     if not 0 <= number < len(read.experiments):
         raise InputError(
             f"there is no experiment {number}",

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from streamproof.disorder.replaying import Recording, Rows, Target
 from streamproof.errors import InfrastructureError, InputError
 from streamproof.events.files.writer import replacing
+
+_AT_ONCE: Final = 1 << 16  # bytes
+_LONGEST_LINE: Final = 20
+_FLUSH: Final = 1.0  # seconds that messages get to be confirmed, now and then
+_HASTE: Final = 1.0  # seconds for a reader to close, where the program was told to stop
 
 
 def open_target(text: str, recording: Recording, *, overwrite: bool = False, key: str | None = None) -> Target:
@@ -53,27 +61,62 @@ class Stdout:
     def refuse_missing(self, first_row: int) -> None:
         """What was delivered is not here any more."""
 
-    def close(self) -> None:
+    def confirmed(self) -> None:
+        """What lies in a pipe when its reader leaves is lost, and nobody is told: at most once."""
+
+    def close(self, *, in_haste: bool = False) -> None:
         self._stream.flush()
 
 
 class Tcp:
-    """Rows as lines over a socket: to whoever listens there, else to the first who connects."""
+    """Rows as lines over a socket: to whoever listens there, else to the first who connects.
+
+    What the network has taken may never be read, so nothing is handed over before the reader says so: by a line with
+    the number of rows that it has, whenever it likes, or by reading to the end and closing the connection.
+    """
 
     interval = False
     claim = "a socket"  # of whatever host and port
 
     def __init__(self, host: str, port: int, *, patience: float = 60.0) -> None:
+        self._at, self._patience = f"tcp://{host}:{port}", patience
         self._socket = _connected(host, port) or _awaited(host, port, patience)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.setblocking(False)
+        self._sent = self._confirmed = 0
+        self._said = b""
+        self._broken = False
 
     def send(self, rows: Rows, first: int, last: int) -> None:
+        left = memoryview(rows.block(first, last))
         try:
-            self._socket.sendall(rows.block(first, last))
+            while left:
+                heard, ready, _ = select.select([] if self._is_quiet else [self._socket], [self._socket], [])
+                if heard:
+                    self._listen()
+                if ready:
+                    left = left[self._socket.send(left[:_AT_ONCE]) :]
         except OSError as error:
-            raise InfrastructureError(
-                f"the other side went away: {error}", at="--to tcp://…", fix="start it again and go on with --resume"
-            ) from None
+            self._broken = True
+            raise self._gone(error) from None
+        self._sent += last - first
+
+    def confirmed(self) -> int:
+        """How many rows the reader has for sure. It may read slowly: there is no limit of time."""
+        with suppress(OSError):
+            while self._socket.fileno() >= 0 and not self._is_quiet and select.select([self._socket], [], [], 0)[0]:
+                self._listen()
+        return self._confirmed
+
+    _is_quiet = False  # the reader has closed its side, and says nothing more
+
+    def _listen(self) -> None:
+        """Take in what the reader says: numbers of rows, a line each; anything else means nothing."""
+        said = self._socket.recv(_AT_ONCE)
+        self._is_quiet = not said
+        *lines, self._said = (self._said[-_LONGEST_LINE:] + said).split(b"\n")
+        counts = [int(line) for line in lines if line.strip().isdigit() and len(line) < _LONGEST_LINE]
+        self._confirmed = max([self._confirmed, *(count for count in counts if count <= self._sent)])
 
     def close_interval(self, first_row: int) -> None:
         """Rows are never held back here."""
@@ -81,8 +124,50 @@ class Tcp:
     def refuse_missing(self, first_row: int) -> None:
         """What was delivered is not here any more."""
 
-    def close(self) -> None:
-        self._socket.close()
+    def close(self, *, in_haste: bool = False) -> None:
+        """Say that this was all, and wait until the reader has read it and closes the connection too."""
+        if self._broken:
+            self._socket.close()
+            return
+        self.confirmed()  # has it closed already? Then it has not seen the end
+        left_before = self._is_quiet
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+            until = time.monotonic() + (_HASTE if in_haste else self._patience)
+            while not self._is_quiet and (left := until - time.monotonic()) > 0:
+                before = _waiting(self._socket)
+                if select.select([self._socket], [], [], min(left, 1.0))[0]:
+                    self._listen()
+                elif not in_haste and _waiting(self._socket) < before:  # it reads, however slowly
+                    until = time.monotonic() + self._patience
+        except OSError as error:  # it left while rows lay unread
+            raise self._gone(error) from None
+        finally:
+            self._socket.close()
+        if self._is_quiet and not left_before:
+            self._confirmed = self._sent
+        if self._confirmed < self._sent and not in_haste:
+            raise InfrastructureError(
+                f"the reader neither closed the connection nor said that it has all {self._sent:,} rows",
+                at=self._at, fix="let it read to the end and close; --resume goes on from what it has for sure",
+            )  # fmt: skip
+
+    def _gone(self, error: OSError) -> InfrastructureError:
+        return InfrastructureError(
+            f"the other side went away: {error.strerror or error}; "
+            f"it has {self._confirmed:,} of {self._sent:,} rows for sure",
+            at=self._at, fix="start it again and go on with --resume, which sends again what it may not have",
+        )  # fmt: skip
+
+
+def _waiting(connection: socket.socket) -> int:
+    """The bytes that the other side has not taken yet, where the system tells."""
+    if sys.platform != "linux":
+        return 0
+    import fcntl  # noqa: PLC0415  # not everywhere
+    import termios  # noqa: PLC0415
+
+    return int.from_bytes(fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
 
 
 def _connected(host: str, port: int) -> socket.socket | None:
@@ -146,7 +231,10 @@ class Folder:
             text = f"{self._part(first_row).name} was delivered, and is not in {self._folder} any more"
             raise InputError(text, at="--to", fix="bring the folder back, or remove the file of --resume to start anew")
 
-    def close(self) -> None:
+    def confirmed(self) -> None:
+        """Whole files count when they are there."""
+
+    def close(self, *, in_haste: bool = False) -> None:
         """What is held back belongs to an interval that has not ended; a resumed replay delivers it."""
 
 
@@ -173,6 +261,7 @@ class Kafka:
         self._topic, self._errors = topic, 0
         self.claim = f"the topic {topic}, with the key {key}"
         self._why = ""
+        self._sent = self._confirmed = 0
         self._key = None if key is None else _Column(recording, key)
         self.producer = Producer({"bootstrap.servers": brokers, "linger.ms": "2", **(settings or {})})
 
@@ -187,6 +276,7 @@ class Kafka:
                     self.producer.poll(0.05)
         self.producer.poll(0)
         self._check()
+        self._sent += last - first
 
     def _delivered(self, error: Any, message: Any) -> None:
         if error is not None:
@@ -207,13 +297,21 @@ class Kafka:
     def refuse_missing(self, first_row: int) -> None:
         """What was delivered is not here any more."""
 
-    def close(self) -> None:
-        left = self.producer.flush(30)
+    def confirmed(self) -> int:
+        """How many rows the brokers have: all that were sent, once nothing is on its way."""
+        if not self.producer.flush(_FLUSH):
+            self._check()
+            self._confirmed = self._sent
+        return self._confirmed
+
+    def close(self, *, in_haste: bool = False) -> None:
+        left = self.producer.flush(_HASTE if in_haste else 30)
         if left:
             raise InfrastructureError(
                 f"{left} messages were not delivered within 30 s", at=f"topic {self._topic}", fix="check the broker"
             )
         self._check()
+        self._confirmed = self._sent
 
 
 class _Column:

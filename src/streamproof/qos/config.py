@@ -10,14 +10,13 @@ streamproof.errors.PlanError: a cost must be positive, got 0
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final, NoReturn, get_args
+from typing import Any, Final, get_args
 
+from streamproof import documents
 from streamproof.errors import PlanError, did_you_mean
 from streamproof.qos.arrivals import Arrival, ArrivalCurve, TokenBucket, from_trace
 from streamproof.qos.curves import Curve, piecewise, staircase
@@ -29,7 +28,6 @@ from streamproof.qos.tasks import Cost, Input, Kind, Query
 from streamproof.qos.verifier import Machine, Policy
 from streamproof.qos.workload import Pattern
 
-MAX_BYTES: Final = 20_000_000
 CLOSED_FOR: Final = 4  # how many times the last breakpoint a closure is made for
 Object = Mapping[str, Any]
 
@@ -56,34 +54,16 @@ class Config:
 
 def load_config(path: Path) -> Config:
     """The configuration in a file."""
-    return read_config(read_file(path))
-
-
-def read_json(text: str) -> Any:
-    """JSON with numbers as they are written, and no key twice."""
-    try:
-        return json.loads(text, parse_float=Decimal, parse_constant=_no_number, object_pairs_hook=_once)
-    except json.JSONDecodeError as error:
-        raise PlanError(f"this is not JSON: {error.msg}", at=f"line {error.lineno}, column {error.colno}") from None
-    except RecursionError:
-        raise PlanError("the JSON is nested too deeply", name="limit_exceeded") from None
-
-
-def read_file(path: Path) -> str:
-    """The text of a configuration."""
-    if not path.is_file():
-        raise PlanError(f"there is no file {path}", fix="check the path")
-    if path.stat().st_size > MAX_BYTES:
-        raise PlanError(f"{path} is larger than {MAX_BYTES:,} bytes", name="limit_exceeded")
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise PlanError(f"{path} is not UTF-8 text", at=f"byte {error.start}") from None
+    return config_of(documents.load(path, exact=True))
 
 
 def read_config(text: str) -> Config:
     """A configuration from its JSON text."""
-    data = read_json(text)
+    return config_of(documents.parse(text, exact=True))
+
+
+def config_of(data: Any) -> Config:
+    """A configuration from plain data."""
     top = checked_object(data, "the configuration", ("capacity", "scheduler", "queries", "simulate"))
     capacity = checked_object(needed(top, "capacity", ""), "capacity", ("ops_per_ms",))
     machine = read_machine(needed(capacity, "ops_per_ms", "capacity."), top.get("scheduler", {}))
@@ -93,18 +73,6 @@ def read_config(text: str) -> Config:
     queries = tuple(_query(item, f"queries[{n}]") for n, item in enumerate(listed))
     _refuse_twice([query.name for query in queries])
     return Config(machine, queries, _simulate(top["simulate"], queries) if "simulate" in top else None)
-
-
-def _no_number(word: str) -> NoReturn:
-    raise PlanError(f"{word} is not a number", fix="give a finite number")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
-            raise PlanError(f'the key "{name}" appears twice', fix="give it once")
-    return dict(pairs)
 
 
 def checked_object(data: Any, at: str, known: Sequence[str]) -> Object:
@@ -128,9 +96,11 @@ def needed(data: Object, key: str, before: str) -> Any:
 
 
 def _refuse_twice(names: Sequence[str]) -> None:
+    seen = set[str]()
     for n, name in enumerate(names):
-        if name in names[:n]:
+        if name in seen:
             raise PlanError(f'two queries are called "{name}"', at=f"queries[{n}].name", fix="choose another name")
+        seen.add(name)
 
 
 def read_machine(ops: Any, scheduler: Any) -> Machine:

@@ -14,7 +14,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final, TypeAlias
 
-from streamproof.errors import PlanError
+from streamproof.documents import fraction
+from streamproof.errors import PlanError, StreamproofError
 from streamproof.events.time import duration
 
 Exact: TypeAlias = "int | float | str | Decimal | Fraction"
@@ -32,7 +33,9 @@ def exact(value: Exact, *, at: str | None = None) -> Fraction:
     if isinstance(value, float) and not math.isfinite(value):
         raise PlanError(f"{value} is not a finite number", at=at)
     try:
-        found = Fraction(str(value)) if isinstance(value, float | str) else Fraction(value)
+        found = Fraction(value) if isinstance(value, int | Fraction) else fraction(str(value))
+    except StreamproofError as error:
+        raise error.located(at or "a number") from None
     except (ValueError, ZeroDivisionError, OverflowError):
         raise PlanError(f"{value!r} is not a number", at=at, fix='write a number, or a ratio: "1/150"') from None
     if not isinstance(value, Fraction) and found and not LEAST <= abs(found) <= MOST:
@@ -58,7 +61,7 @@ def millis(span: Exact | timedelta, *, at: str | None = None) -> Fraction:
 
 def _is_number(text: str) -> bool:
     try:
-        Fraction(text)
+        fraction(text)
     except (ValueError, ZeroDivisionError):
         return False
     return True

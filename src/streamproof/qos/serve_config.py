@@ -8,9 +8,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
+from streamproof import documents
 from streamproof.errors import PlanError
 from streamproof.qos.arrivals import TokenBucket
-from streamproof.qos.config import checked_object, needed, read_arrival, read_file, read_json, read_wish
+from streamproof.qos.config import checked_object, needed, read_arrival, read_wish
 from streamproof.qos.costs import QUANTILE, PushCost
 from streamproof.qos.exact import exact, positive
 from streamproof.qos.server import QueryServer
@@ -53,7 +54,7 @@ class ServeConfig:
 def load_serve_config(path: Path) -> ServeConfig:
     """The configuration in a file."""
     known = ("share", "scheduler", "speed", "duration_s", "queries")
-    top = checked_object(read_json(read_file(path)), "the configuration", known)
+    top = checked_object(documents.load(path, exact=True), "the configuration", known)
     listed = needed(top, "queries", "")
     if not isinstance(listed, list) or not listed:
         raise PlanError("queries must be a list with at least one query", at="queries")

@@ -19,6 +19,7 @@ from streamproof.engines.local.query import RunningQuery
 from streamproof.errors import PlanError
 from streamproof.events.schema import Schema
 from streamproof.plan.driven.qos import plan_qos
+from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan, sources
 from streamproof.qos import admission
 from streamproof.qos.arrivals import TokenBucket
@@ -128,6 +129,7 @@ class QueryServer:
     machine: Machine
     promises: dict[str, Admitted] = field(default_factory=dict)
     running: dict[str, RunningQuery] = field(default_factory=dict)
+    modules: Registry = field(default_factory=Registry)  # what plans call beside what is installed
 
     def __init__(
         self,
@@ -136,12 +138,13 @@ class QueryServer:
         policy: Policy = "p-qed",
         quantum: Exact = "10 ms",
         test: Test = "reserved",
+        modules: Registry | None = None,
     ) -> None:
         self.share = exact(share, at="share")
         if not 0 < self.share <= 1:
             raise PlanError(f"share lies between 0 and 1, got {shown(self.share)}", at="share", fix="try 0.6")
         self.machine = Machine.of(OPS_PER_MS * self.share, policy=policy, quantum_ms=millis(quantum), test=test)
-        self.promises, self.running = {}, {}
+        self.promises, self.running, self.modules = {}, {}, modules or Registry()
 
     def register(
         self,
@@ -171,7 +174,7 @@ class QueryServer:
             return self._refusal(decision, wish, lambda other: self._made(name, other, flows, costs, size)[0])
         promise = Admitted(name, *made, wish, decision.test, decision.plan)
         self.promises[name] = promise
-        self.running[name] = on(plan, "local").start(dict(schemas or {}), keep_history=False)
+        self.running[name] = on(plan, "local", modules=self.modules).start(dict(schemas or {}), keep_history=False)
         return promise
 
     def _costs(
@@ -186,7 +189,7 @@ class QueryServer:
             return dict.fromkeys(flows, cost)
         if not isinstance(cost, Measured):
             return dict(cost)
-        query = on(plan, "local").start(dict(schemas), keep_history=False)
+        query = on(plan, "local", modules=self.modules).start(dict(schemas), keep_history=False)
         most = max(_most(flow, period) for flow in flows.values())
         return calibrate(query, cost.sample, [1, max(2, most // 8), most], quantile=cost.quantile)
 

@@ -8,6 +8,7 @@ True
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,16 @@ from streamproof.language import json as plan_json
 from streamproof.plan.limits import Limits
 from streamproof.plan.nodes import Plan
 from streamproof.workbench.schedule import Schedule
+
+
+def slug(text: str) -> str:
+    """A text as part of the name of a file or a function, whatever is in it.
+
+    >>> slug("joins of 2"), slug("../../etc/x"), slug('"; import os')
+    ('joins_of_2', 'etc_x', 'import_os')
+    """
+    return re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")[:80]
+
 
 Row: TypeAlias = "tuple[int, int, dict[str, Any]]"
 
@@ -93,7 +104,7 @@ class Case:
     @property
     def id(self) -> str:
         """The same for the same plan, streams and seed."""
-        return f"{self.scenario or 'case'}-{self.seed}-{self.fingerprint:08x}"
+        return f"{slug(self.scenario) or 'case'}-{self.seed}-{self.fingerprint:08x}"
 
     @property
     def size(self) -> int:

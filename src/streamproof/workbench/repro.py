@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from streamproof import documents
 from streamproof.errors import InputError
 from streamproof.events.event import read_event, typed, write_event
 from streamproof.events.history import History
@@ -22,13 +23,17 @@ from streamproof.events.schema import Schema
 from streamproof.events.time import show_tick
 from streamproof.language.notation import from_document, to_document
 from streamproof.plan.limits import Limits
-from streamproof.workbench.case import Case, Stream
+from streamproof.workbench.case import Case, Stream, slug
 from streamproof.workbench.schedule import Schedule
 from streamproof.workbench.verdict import WORDS, Outcome, Verdict, Word
 
 FORMAT: Final = "streamproof-repro"
 VERSION: Final = 1
 SHOWN_ROWS: Final = 200
+_KINDS: Final[Mapping[str, Any]] = {
+    "engine": str, "oracle": str, "suite": str, "scenario": str, "seed": int, "horizon": int | None,
+    "windows_per_event": int, "schedule": dict, "streams": dict, "verdict": dict,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,9 @@ def read(document: Mapping[str, Any]) -> Repro:
         )
     try:
         said = document["verdict"]
+        for key, kind in _KINDS.items():
+            if not isinstance(document[key], kind):
+                raise TypeError(f'"{key}" is {document[key]!r:.40}')
         case = Case(
             from_document(document["plan"]),
             {name: _read_stream(stream) for name, stream in document["streams"].items()},
@@ -120,38 +128,43 @@ def save(repro: Repro, path: Path) -> None:
 def load(path: Path) -> Repro:
     """Read the file."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the repro file: {error}", at=str(path), fix="give a file of verify") from None
-    try:
-        return read(document)
+        return read(_object(documents.load(path, constants=True)))
     except InputError as error:
         raise error.located(str(path)) from None
 
 
+def _object(document: Any) -> Mapping[str, Any]:
+    if not isinstance(document, dict):
+        raise InputError("this is no repro file: it holds no object", fix="give a file that verify wrote")
+    return document
+
+
+def name_of(repro: Repro) -> str:
+    """What the files of a repro are called: letters, digits and underscores."""
+    return slug(f"{repro.engine}-{repro.case.id}")
+
+
 def pytest_file(repro: Repro) -> str:
-    """The repro as a test that stands alone: it fails as long as the difference is there."""
-    document = json.dumps(write(repro), indent=1, ensure_ascii=True)
-    return _TEST.format(
-        about=_one_line(repro.verdict.text), engine=repro.engine, oracle=repro.oracle,
-        name=repro.case.id.replace("-", "_"), document=document.replace("\\", "\\\\").replace("'''", "\\'\\'\\'"),
-    )  # fmt: skip
+    """The repro as a test that stands alone: it fails as long as the difference is there.
+
+    Whatever a case holds stands there as a Python literal: it can never be code.
+    """
+    lines = json.dumps(write(repro), indent=1, ensure_ascii=True).splitlines(keepends=True)
+    about = f"{repro.engine} against {repro.oracle}: {' '.join(repro.verdict.text.split())[:160]}"
+    return _TEST.format(about=ascii(about), name=name_of(repro), document="\n".join(f"    {line!a}" for line in lines))
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split()).replace('"', "'").replace("\\", "/")[:160]
-
-
-_TEST: Final = '''"""{engine} against {oracle}: {about}"""
+_TEST: Final = '''"""What `streamproof verify` found and shrunk: this fails as long as the difference is there."""
 
 import json
 
 from streamproof.workbench.bench import replay
 from streamproof.workbench.repro import read
 
-REPRO = \'\'\'
+ABOUT = {about}
+REPRO = (
 {document}
-\'\'\'
+)
 
 
 def test_{name}() -> None:

@@ -8,9 +8,12 @@ from __future__ import annotations
 import json
 import math
 import multiprocessing
+import os
+import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -258,10 +261,31 @@ _OPEN: dict[str, Any] = {}
 
 
 def _open(where: str, engines: tuple[str, ...], options: Options, seed: int) -> None:
-    """In a worker: the suite and the bench, once."""
+    """In a worker: the suite and the bench, once; it ends with the process that started it."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     suite = load_suite(where)
     bench = open_bench(engines, oracle=options.oracle, dsn=options.dsn, registry=suite.modules)
     _OPEN.update(suite=suite, bench=_STACK.enter_context(bench), options=options, seed=seed)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """While this lasts, processes can be started that Ctrl-C does not reach: they end with this one."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _work(task: Task) -> dict[str, Any]:
@@ -278,7 +302,8 @@ def _outside(where: str, tasks: Sequence[Task], options: Options, seed: int) -> 
         while waiting or running:
             while waiting and len(running) < 2 * options.jobs:
                 task = waiting.pop()
-                running[pool.submit(_work, task)] = task
+                with _unheard():
+                    running[pool.submit(_work, task)] = task
             for done in wait(running, return_when=FIRST_COMPLETED).done:
                 yield [running.pop(done)], Tally.from_dict(done.result())
     finally:

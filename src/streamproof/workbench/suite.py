@@ -3,19 +3,21 @@
 >>> load_suite("smoke").name
 'smoke'
 
-A file ``*.suite.py`` assigns its suite to ``SUITE``; it is code, and is run. A file ``*.json`` holds data only.
+A file ``*.suite.py`` assigns its suite to ``SUITE``; it is code, and is run: no file of another name ever is. A file
+``*.json`` holds data only.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
 import runpy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any, Final
 
+from streamproof import documents
 from streamproof.errors import InputError, PlanError, did_you_mean
 from streamproof.plan.modules import Registry
 from streamproof.workbench.facets import events
@@ -24,6 +26,7 @@ from streamproof.workbench.intent import Intent, group, operator, random_plan, s
 from streamproof.workbench.modules import all_modules
 
 SHIPPED: Final = ("smoke", "full", "deep")
+CODE: Final = ".suite.py"
 
 
 @dataclass(frozen=True)
@@ -61,19 +64,38 @@ def load_suite(given: str) -> Suite:
             f"{did_you_mean(given, SHIPPED)}, a file that ends in .suite.py or .json, or a plan with --input NAME=FILE"
         )
         raise InputError(f'there is no suite "{given}"', fix=fix)
-    return _from_json(path) if path.suffix == ".json" else _from_python(path)
+    if path.suffix == ".json":
+        return _from_json(path)
+    if not path.name.endswith(CODE):
+        what = f"{path} is neither a suite nor data: only files that end in {CODE} are run as code"
+        raise InputError(what, fix=f"rename it to end in {CODE} if you trust it, or give a plan with --input NAME=FILE")
+    return _from_python(path)
 
 
 def _from_python(path: Path) -> Suite:
-    found = runpy.run_path(str(path)).get("SUITE")
+    try:
+        found = runpy.run_path(str(path)).get("SUITE")
+    except Exception as error:  # whatever the user's own code raises
+        place = f"{path}, line {line}" if (line := _line_in(path, error)) else str(path)
+        what = f"the suite cannot be loaded: {type(error).__name__}: {error}"
+        fix = "mend the file; modules of this folder are found if you name them with --modules"
+        raise InputError(what, at=place, fix=fix) from error
     if not isinstance(found, Suite):
         raise InputError("the file assigns no suite to SUITE", at=str(path), fix='write SUITE = Suite("name", …)')
     return found
 
 
+def _line_in(path: Path, error: BaseException) -> int | None:
+    """The line of a file where an error of its code comes from."""
+    if isinstance(error, SyntaxError):
+        return error.lineno
+    lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)]
+    return lines[-1] if lines else None
+
+
 def _from_json(path: Path) -> Suite:
+    document = documents.load(path)
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
         scenarios = tuple(intent_of(data).called(name) for name, data in document["scenarios"].items())
         known = {"cases", "slow_cases", "seed", "streams_per_plan", "about"}
         given = {key: value for key, value in document.items() if key in known}

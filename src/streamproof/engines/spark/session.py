@@ -8,8 +8,10 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import signal
 import sys
 import tempfile
+import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
@@ -171,7 +173,7 @@ def _start(asked: Mapping[str, str], log_level: str) -> SparkSession:
     java = str(java_home())
     conf = SparkConf().setAll(list(wanted.items()))
     try:
-        with _environment(JAVA_HOME=java):
+        with _environment(JAVA_HOME=java, SPARK_HOME=_home()), _own_signals():
             if log_level in _QUIET:
                 launch_quietly(conf)
             spark = SparkSession.builder.config(conf=conf).getOrCreate()
@@ -189,6 +191,27 @@ def _start(asked: Mapping[str, str], log_level: str) -> SparkSession:
         jvm.org.apache.hadoop.fs.FileSystem.getLocal(spark._jsc.hadoopConfiguration()).setWriteChecksum(False)
     atexit.register(_stop, spark)
     return spark
+
+
+def _home() -> str:
+    """Where Spark is installed; left to itself, it would look into the folder above the current one first."""
+    import pyspark  # noqa: PLC0415
+
+    return os.environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep a program's own answer to Ctrl-C: Spark puts one into its place that calls Java from within the handler."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not signal.default_int_handler and before is not None:
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

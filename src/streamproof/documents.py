@@ -1,0 +1,117 @@
+"""Documents that people write, such as configurations and suites: JSON and numbers, read within named budgets.
+
+What costs more than its length is refused before it is done: deep nesting, long numbers, large exponents.
+
+>>> parse('{"factor": 2.5, "seed": 7}')
+{'factor': 2.5, 'seed': 7}
+>>> fraction("1/150"), fraction("2.5e-1")
+(Fraction(1, 150), Fraction(1, 4))
+>>> fraction("1e10000000")
+Traceback (most recent call last):
+streamproof.errors.InputError: 1e10000000 has a larger exponent than 400
+  fix: write the number with fewer digits, or use other units
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from streamproof.errors import InputError
+
+MAX_BYTES: Final = 4_000_000  # of a document
+MAX_DEPTH: Final = 64  # of lists and objects in each other
+MAX_DIGITS: Final = 400  # of a number, signs and points included
+MAX_EXPONENT: Final = 400
+
+# Every quote opens text that ends at the next quote or at the end of the document, so that the scan never goes back.
+_NESTING: Final = re.compile(r'"(?:[^"\\]|\\(?:.|\Z))*(?:"|\Z)|[][{}]', re.DOTALL)
+_EXPONENT: Final = re.compile(r"[eE]([-+]?[0-9_]+)\s*\Z")
+
+
+def load(path: Path, *, exact: bool = False, constants: bool = False) -> Any:
+    """The document in a file."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise _too_large(f"{path} is larger than {MAX_BYTES:,} bytes")
+        return parse(path.read_text(encoding="utf-8"), exact=exact, constants=constants)
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}", fix="check the path") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text", at=f"byte {error.start}", fix="save it as UTF-8") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}", fix="give a file that can be read") from None
+
+
+def parse(text: str, *, exact: bool = False, constants: bool = False) -> Any:
+    """A document from its text. No key occurs twice in an object.
+
+    With ``exact``, 0.1 is a tenth: a `Decimal`. With ``constants``, NaN and Infinity are numbers, as in payloads.
+    """
+    if len(text) > MAX_BYTES:
+        raise _too_large(f"the document is longer than {MAX_BYTES:,} characters")
+    _check_nesting(text)
+    read_float: Callable[[str], Any] = Decimal if exact else float
+    try:
+        return json.loads(
+            text.removeprefix("\ufeff"),
+            parse_int=lambda word: int(_checked(word)),
+            parse_float=lambda word: read_float(_checked(word)),
+            parse_constant=float if constants else _refuse_constant,
+            object_pairs_hook=_without_repeats,
+        )
+    except json.JSONDecodeError as error:
+        at = f"line {error.lineno}, column {error.colno}"
+        raise InputError(f"this is not JSON: {error.msg}", at=at, fix="mend the document there") from None
+
+
+def fraction(text: str) -> Fraction:
+    """The number that a text says, a ratio such as ``1/150`` included. ValueError where it says none."""
+    return Fraction(_checked(text))
+
+
+def _checked(word: str) -> str:
+    """A number's text, if it is not one that would take forever to work with."""
+    if len(word) > MAX_DIGITS:
+        raise _too_large(f"{word[:20]}… has more digits than {MAX_DIGITS}", _SMALLER)
+    exponent = _EXPONENT.search(word)
+    if exponent is not None and abs(int(exponent[1])) > MAX_EXPONENT:
+        raise _too_large(f"{word[:40]} has a larger exponent than {MAX_EXPONENT}", _SMALLER)
+    return word
+
+
+_SMALLER: Final = "write the number with fewer digits, or use other units"
+
+
+def _check_nesting(text: str) -> None:
+    depth = 0
+    for found in _NESTING.finditer(text):
+        depth += _STEP.get(found[0], 0)
+        if depth > MAX_DEPTH:
+            raise _too_large(f"the document is nested more than {MAX_DEPTH} deep")
+
+
+_STEP: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
+
+
+def _too_large(what: str, fix: str = "give a smaller document") -> InputError:
+    return InputError(what, fix=fix, name="limit_exceeded")
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise InputError(f"{word} is not a number", fix="give a finite number")
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys are all different: of two equal ones, JSON would silently forget the first."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen = set[str]()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise InputError(f'the key "{twice}" appears twice', fix="give it once")
+    return found
