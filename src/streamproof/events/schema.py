@@ -24,9 +24,9 @@ KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 SIGNED: Final = ("le", "re", "w")
 """Our own columns of signed rows; where payload has one of their names, they are called as `beside` says."""
 LE, RE, W = range(3)  # their places, whatever they are called
-OWN: Final = "streamproof_"  # what the names of our own columns begin with where payload has one of them
+OWN_PREFIX: Final = "streamproof_"  # what the names of our own columns begin with where payload has one of them
 ESCAPE: Final = "payload."  # what the name of a payload column begins with in a table, if ours could be called so
-MARKED: Final = tuple(OWN + name for name in ("kind", "id", "le", "re", "re_new", "w"))
+MARKED: Final = tuple(OWN_PREFIX + name for name in ("kind", "id", "le", "re", "re_new", "w"))
 MAX_PRECISION: Final = 38
 
 
@@ -195,7 +195,7 @@ def beside(own: Sequence[str], payload: Iterable[str]) -> tuple[str, ...]:
     """
     names = set(payload)
     clash = any(name.casefold() in own for name in names) or names >= {"kind", "id", "re_new"}
-    return tuple(OWN + name for name in own) if clash else tuple(own)
+    return tuple(OWN_PREFIX + name for name in own) if clash else tuple(own)
 
 
 def column_name(name: str) -> str:
@@ -221,7 +221,7 @@ def own_columns(columns: Iterable[str], own: Sequence[str]) -> dict[str, str]:
     {'le': 'le', 're': 're', 'w': 'w'}
     """
     known = set(columns)
-    marks = OWN if any(OWN + name in known for name in own) else ""
+    marks = OWN_PREFIX if any(OWN_PREFIX + name in known for name in own) else ""
     return {name: marks + name for name in own if marks + name in known}
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from streamproof.errors import PlanError, did_you_mean
-from streamproof.events.schema import BOOL, INT64, NULL, OWN, Schema, Type
+from streamproof.events.schema import BOOL, INT64, NULL, OWN_PREFIX, Schema, Type
 from streamproof.events.time import TICKS_PER_SECOND, Unit
 from streamproof.plan.expr import LIFE_END, LIFE_START, Apply, Call, Case, Cast, Col, Expr, Lit, Side, transform
 from streamproof.plan.functions import FUNCTIONS, TIME_PARTS, common_type, result_type
@@ -23,7 +23,7 @@ from streamproof.plan.modules import Module, Registry
 _TIMES: Final = {
     name: time
     for time in (LIFE_START, LIFE_END)
-    for name in (time, time[1:], OWN + time[1:])  # the last is for those whose payload has the second
+    for name in (time, time[1:], OWN_PREFIX + time[1:])  # the last is for those whose payload has the second
 }
 
 

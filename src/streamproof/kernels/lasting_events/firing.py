@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from streamproof.events.schema import INT64, OWN
+from streamproof.events.schema import INT64
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context
 from streamproof.kernels.cells import Cells, Ints, Layout, float_bits

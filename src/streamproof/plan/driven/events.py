@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TypeAlias
 
 from streamproof.errors import StreamproofError, did_you_mean
-from streamproof.events.schema import BOOL, OWN, Schema
+from streamproof.events.schema import BOOL, OWN_PREFIX, Schema
 from streamproof.events.time import Span, Unit, duration
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
@@ -137,7 +137,11 @@ class Events:
     def check_columns(self, stream: str, expr: Expr | None, at: int | None) -> None:
         """Refuse columns that a stream does not have."""
         for column in sorted(columns_of(expr) if expr is not None else (), key=lambda c: c.name):
-            if column.side is None and column.name not in ("le", OWN + "le", LIFE_START) and OTHER not in column.name:
+            if (
+                column.side is None
+                and column.name not in ("le", OWN_PREFIX + "le", LIFE_START)
+                and OTHER not in column.name
+            ):
                 self.check_column(stream, column.name, word_offset(self.query.text, column.name, at))
 
     def check_column(self, stream: str, name: str, at: int | None) -> None:
