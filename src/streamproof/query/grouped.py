@@ -30,12 +30,12 @@ class Grouped(Windows):
 
     @names_the_call
     def apply(self, apply: Callable[[Stream], Stream]) -> Stream:
-        """What ``apply`` makes of each group's events, with the key added.
+        """What ``apply`` makes of each group's events, with the key in front.
 
-        >>> source("S").group_by("k").apply(lambda group: group.select("v").coalesce())
+        >>> source("S").group_by("k").apply(lambda group: group.where("v > 1").coalesce())
         source(S) → group_apply(k)
 
-        The result of ``apply`` must not contain the key's columns: they are added by themselves.
+        A key that ``apply`` passes on is simply there; it may not compute another column of its name.
         Law: the result is the union over all keys.
         """
         branch = apply(type(self.stream)(nodes.GroupInput()))
@@ -45,7 +45,7 @@ class Grouped(Windows):
 
     def in_windows(self, window: Window) -> Windowed:
         """Each group in windows of its own."""
-        return Windowed(nodes.GroupInput(), window, self._around, grouped=True)
+        return Windowed(nodes.GroupInput(), window, self._around)
 
     def _around(self, branch: Plan) -> Stream:
         return type(self.stream)(nodes.GroupApply(self.stream.plan, self.key, branch))

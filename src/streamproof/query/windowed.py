@@ -105,7 +105,6 @@ class Windowed:
     input: Plan
     window: Window
     finish: Callable[[Plan], Stream]  # makes a stream of the computed node; adds the group around it
-    grouped: bool = False
 
     @names_the_call
     def aggregate(
@@ -141,13 +140,9 @@ class Windowed:
         >>> source("S").tumbling(10).top(3, by=desc("v"), rank="place")
         source(S) → topk(tumbling(size=10), k=3, by=v desc, rank=place)
 
-        ``keep`` names the columns to keep (all); in groups give it, without the key, which is added by itself.
+        ``keep`` names the columns to keep (all); in groups the key is kept by itself.
         Law: ``top(1, by=desc("v"))`` has the events whose v is the window's max.
         """
-        if self.grouped and keep is None:
-            raise PlanError(
-                "top in groups needs the columns to keep", fix='name them without the key: keep=["v"]; the key is added'
-            )
         ranked = nodes.TopK(self.input, self.window, k, _orderings(by), rank, output)
         if keep is None:
             return self.finish(ranked)
