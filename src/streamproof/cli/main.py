@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from importlib.metadata import version
+from typing import TextIO
 
 import typer
 
@@ -27,7 +29,7 @@ from streamproof.cli.trace import trace
 from streamproof.cli.validate import validate
 from streamproof.cli.verify import verify
 from streamproof.cli.warm_up import warm_up
-from streamproof.errors import StreamproofError
+from streamproof.errors import PlanWarning, StreamproofError
 
 app = typer.Typer(
     name="streamproof",
@@ -59,8 +61,22 @@ def options(
     """Temporal streaming queries, and the workbench that proves them right."""
 
 
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning of ours is a remark; one of a library looks as everywhere."""
+    ours = issubclass(category, PlanWarning)
+    note(f"warning: {message}" if ours else warnings.formatwarning(message, category, filename, lineno).rstrip())
+
+
 def main() -> None:
     """Run the command line; every deliberate error becomes a message and an exit code."""
+    warnings.showwarning = _show_warning
     try:
         app()
     except StreamproofError as error:

@@ -43,6 +43,11 @@ class Grouped(Windows):
             raise PlanError(f"apply must give a stream, got {branch!r}", fix="return the stream that the lambda makes")
         return self._around(branch.plan)
 
+    @property
+    def results(self) -> Plan:
+        """The events of all groups."""
+        return self.stream.plan
+
     def in_windows(self, window: Window) -> Windowed:
         """Each group in windows of its own."""
         return Windowed(nodes.GroupInput(), window, self._around)

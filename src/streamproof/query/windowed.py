@@ -19,6 +19,7 @@ from streamproof.plan.durations import read_span
 from streamproof.plan.expr import Col, Expr, Value
 from streamproof.plan.modules import Clipping, Restriction, Stamping
 from streamproof.plan.nodes import Direction, Output, Plan
+from streamproof.plan.results import window_of_results
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling, Window
 from streamproof.query.calls import named_expressions, names_the_call
 from streamproof.query.column import Expression, Ordering, to_expr
@@ -31,6 +32,11 @@ Params: TypeAlias = "Mapping[str, Value] | None"
 
 class Divisible(Protocol):
     """Something to divide into windows: a stream, or each group of one."""
+
+    @property
+    def results(self) -> Plan:
+        """The events to divide, of all groups."""
+        ...
 
     def in_windows(self, window: Window) -> Windowed:
         """What the windows below are made with."""
@@ -74,6 +80,17 @@ class Windows:
         Law: inside a snapshot the set of events does not change.
         """
         return self.in_windows(Snapshot())
+
+    @names_the_call
+    def same_window(self: Divisible) -> Windowed:
+        """Results of the same (tumbling or hopping) window: what belongs to one window, and nothing of its neighbours.
+
+        >>> source("S").group_by("k").hopping(10, hop=5).aggregate(n=count()).same_window().top(2, by=desc("n"))
+        source(S) → group_apply(k) → to_point → topk(tumbling(size=5), k=2, by=n desc) → alter_duration(10)
+
+        Law: over results of ``tumbling(n)`` it is ``tumbling(n)``.
+        """
+        return _same_window(self)
 
     @names_the_call
     def count_start(self: Divisible, n: int) -> Windowed:
@@ -195,6 +212,24 @@ class Windowed:
         seen = None if map is None else named_expressions(map)
         given = tuple((params or {}).items())
         return self.finish(nodes.Udo(self.input, self.window, fn, seen, given, clip, stamp, restriction))
+
+
+def _same_window(results: Divisible) -> Windowed:
+    """The results begin with their windows, so their starts tell windows apart."""
+    window = window_of_results(results.results)
+    match window:
+        case Tumbling():
+            return results.in_windows(window)
+        case Hopping(size, hop, offset):
+            starts = results.in_windows(Tumbling(hop, offset))
+            finish = starts.finish
+            return Windowed(
+                nodes.ToPoint(starts.input), starts.window, lambda made: finish(nodes.AlterDuration(made, size))
+            )
+    raise PlanError(
+        "same_window is for results of tumbling and hopping windows" + ("" if window is None else f", not of {window}"),
+        fix="write it behind .tumbling(…) or .hopping(…), or name the windows: .tumbling(…), .snapshot()",
+    )
 
 
 def _orderings(by: Ordering | Iterable[Ordering]) -> tuple[tuple[Expr, Direction], ...]:
