@@ -199,8 +199,8 @@ def _refuse_unknown(names: Iterable[str], schema: Schema) -> None:
 def _columns(schema: Schema, table: pa.Table) -> Iterator[pa.ChunkedArray]:
     """The columns of signed rows, found in a table and cast."""
     known = table.schema.names
-    own = own_columns((name for name in known if name not in schema), SIGNED)
     payload = {name: column_name(name) if column_name(name) in known else name for name in schema.names}
+    own = own_columns((name for name in known if name not in payload.values()), SIGNED)
     taken = {*own.values(), *payload.values()}
     _refuse_unknown((payload_name(name) for name in known if name not in taken), schema)
     for name in SIGNED:

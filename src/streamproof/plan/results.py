@@ -18,7 +18,7 @@ from math import gcd
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from streamproof.plan import nodes
-from streamproof.plan.labels import label
+from streamproof.plan.labels import label, window_label
 from streamproof.plan.nodes import Node, Plan
 from streamproof.plan.windows import Hopping, Snapshot, Tumbling, Window
 
@@ -107,7 +107,7 @@ def cut_results(root: Typed) -> Iterator[str]:
 
 def _warning(node: Node, inner: Window) -> str:
     return (
-        f"{label(node)} divides results that last as long as their windows, {inner}: one that lies in several windows "
+        f"{label(node)} divides results that last as long as their windows, {window_label(inner)}: one that lies in several windows "
         "counts in each. For the results of the same window write same_window(); to count each once, when its window "
         'ends, give the first output="point_end"'
     )

@@ -222,14 +222,27 @@ def _same_window(results: Divisible) -> Windowed:
             return results.in_windows(window)
         case Hopping(size, hop, offset):
             starts = results.in_windows(Tumbling(hop, offset))
-            finish = starts.finish
-            return Windowed(
-                nodes.ToPoint(starts.input), starts.window, lambda made: finish(nodes.AlterDuration(made, size))
-            )
+
+            def lasting(made: Plan) -> Stream:
+                _refuse_other_lifetimes(made.input if isinstance(made, nodes.Select) else made)
+                return starts.finish(nodes.AlterDuration(made, size))
+
+            return Windowed(nodes.ToPoint(starts.input), starts.window, lasting)
     raise PlanError(
         "same_window is for results of tumbling and hopping windows" + ("" if window is None else f", not of {window}"),
         fix="write it behind .tumbling(…) or .hopping(…), or name the windows: .tumbling(…), .snapshot()",
     )
+
+
+def _refuse_other_lifetimes(made: Plan) -> None:
+    """What is computed of starts gets the lifetime of the window afterwards, so it may not have one of its own."""
+    if not isinstance(made, nodes.Aggregation | nodes.TopK):
+        raise PlanError("modules do not see windows that overlap as one window", fix="use aggregate or top")
+    if made.output != "window":
+        raise PlanError(
+            f'same_window gives results in their windows, not as output="{made.output}"',
+            fix="leave output out, and write .point_at_end() behind it",
+        )
 
 
 def _orderings(by: Ordering | Iterable[Ordering]) -> tuple[tuple[Expr, Direction], ...]:

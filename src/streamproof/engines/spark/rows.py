@@ -76,8 +76,8 @@ def inner_frame(frame: DataFrame, schema: Schema) -> tuple[DataFrame, dict[str, 
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     names = frame.columns
-    own = own_columns((name for name in names if name not in schema), SIGNED)
     payload = [column_name(name) if column_name(name) in names else name for name in schema.names]
+    own = own_columns((name for name in names if name not in payload), SIGNED)
     times = [own.get(name, name) for name in TIMES]
     for name in (*times, *payload):
         if name not in names:
