@@ -107,7 +107,8 @@ def cut_results(root: Typed) -> Iterator[str]:
 
 def _warning(node: Node, inner: Window) -> str:
     return (
-        f"{label(node)} divides results that last as long as their windows, {window_label(inner)}: one that lies in several windows "
-        "counts in each. For the results of the same window write same_window(); to count each once, when its window "
-        'ends, give the first output="point_end"'
+        f"{label(node)} divides results that last as long as their windows, {window_label(inner)}: "
+        "one that lies in several windows counts in each. "
+        "For the results of the same window write same_window(); "
+        'to count each once, when its window ends, give the first output="point_end"'
     )
