@@ -85,6 +85,7 @@ class SparkSource:
     def __init__(self, name: str, frame: DataFrame, layout: Layout | None) -> None:
         self.name, self._frame = name, frame
         names = frame.columns
+        refuse_alike(names, f"source {name}")
         self._feed = layout if isinstance(layout, ChangeFeed) else None
         self._mapping = _mapping(layout, names)
         self._roles = self._mapping.roles(names)
@@ -233,6 +234,20 @@ class SparkSource:
             return start + F.col(quoted(self._roles["duration"])).cast("bigint")
         span = 1 if self._mapping.duration is None else duration(self._mapping.duration, self.unit)
         return start + F.lit(span).cast("bigint")
+
+
+def refuse_alike(names: Sequence[str], at: str) -> None:
+    """Refuse columns that differ in case alone: a streaming table of Spark cannot tell them apart."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.casefold(), name)
+        if other != name:
+            raise InputError(
+                f'the columns "{other}" and "{name}" differ in case alone, which Spark cannot read as a stream',
+                at=at,
+                fix=f'rename one, e.g. ColumnMapping(…, rename={{"{name}": "{name}_"}}), or use another engine',
+                name="duplicate_column",
+            )
 
 
 def _mapping(layout: Layout | None, names: Sequence[str]) -> ColumnMapping:
