@@ -74,6 +74,10 @@ class StreamproofError(Exception):
         return self
 
 
+class PlanWarning(UserWarning):
+    """A plan that does what it says, which is seldom what is meant."""
+
+
 class PlanError(StreamproofError):
     """The plan itself is wrong: found before any data is read."""
 

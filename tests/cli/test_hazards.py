@@ -194,10 +194,10 @@ def test_an_empty_input_needs_a_schema(content: str, run: Run, lay: Lay) -> None
     assert (done.code, done.out) == (0, "")
 
 
-def test_reserved_columns_say_how_to_rename(run: Run, lay: Lay) -> None:
+def test_columns_called_like_ours_are_payload(run: Run, lay: Lay) -> None:
     source = lay("s.csv", "at,w\n1,2\n")
-    error = error_of(run("run", lay("p.json", SOURCE), "--input", f"S={source}", "--map", "start=at", "--json"))
-    assert error["error"] == "reserved_column"
+    done = run("run", lay("p.json", SOURCE), "--input", f"S={source}", "--map", "start=at", "--json")
+    assert done.rows == [{"le": 1, "re": 2, "payload": {"w": 2}}]
     done = run("run", lay("p.json", SOURCE), "--input", f"S={source}", "--map", "start=at,rename.w=weight", "--json")
     assert done.rows == [{"le": 1, "re": 2, "payload": {"weight": 2}}]
 

@@ -33,8 +33,9 @@ WRONG = [
     ({"op": "shift", "in": S, "by": 1.5}, "1.5 is not a duration", "plan.by", 'write ticks (5) or text with a unit'),
     ({"op": "select", "in": S, "exprs": ["v"]}, "expected an object, got ['v']", "plan.exprs", None),
     (
-        {"op": "select", "in": S, "exprs": {"le": "v"}}, 'the column name "le" is reserved for lifetimes and weights',
-        "plan: select", 'rename the column, e.g. to "le_", on reading or in select',
+        {"op": "select", "in": S, "exprs": {"a\0": "v"}},
+        "the column name 'a\\x00' has a NUL character, which is reserved for names of our own",
+        "plan: select", "rename the column to 'a' on reading or in select",
     ),
     ({"op": "union", "ins": S}, "expected a list, got {'op': 'source', 'name': 'S'}", "plan.ins", None),
     ({"op": "union", "ins": []}, "a union needs at least one input", "plan: union", "give it streams to unite"),

@@ -66,9 +66,9 @@ WRONG = [
         'the column "key" is int64 and string in a union', "plan: union", "cast it in one input",
     ),
     (
-        S.group_apply("key", apply=lambda g: g), "duplicate_column",
-        'the key "key" collides with a column of the apply branch', "plan: group_apply(key)",
-        'rename the column inside apply: group_apply adds the key "key" by itself',
+        S.group_apply("key", apply=lambda g: g.select(key="value")), "duplicate_column",
+        'the apply branch changes "key", which is a key of the group', "plan: group_apply(key)",
+        'call the new column something else: group_apply adds the key "key" by itself',
     ),
     (
         S.group_apply("key", apply=lambda g: g.select("value").union(S.select("value"))), "bad_plan",
@@ -146,13 +146,11 @@ def test_the_unit_of_a_source_must_be_that_of_its_data() -> None:
     assert error.what == 'the source "S" counts in ms, its data in s'
 
 
-@pytest.mark.parametrize("column", ["le", "re", "w"])
-def test_reserved_names_are_refused_where_they_are_made(column: str) -> None:
+def test_a_name_with_a_nul_is_refused_where_it_is_made() -> None:
     with pytest.raises(PlanError) as caught:
-        S.select({column: "value"})
+        S.select({"a\0b": "value"})
     assert caught.value.name == "reserved_column"
-    assert caught.value.what == f'the column name "{column}" is reserved for lifetimes and weights'
-    assert caught.value.fix == f'rename the column, e.g. to "{column}_", on reading or in select'
+    assert caught.value.fix == "rename the column to 'ab' on reading or in select"
 
 
 TYPES: list[tuple[Expression, str]] = [

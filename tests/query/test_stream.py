@@ -154,7 +154,6 @@ WRONG: list[tuple[Callable[[], object], str, str]] = [
     (lambda: S.hopping(10, hop=0), "hop must be positive, got 0", ".hopping(10, hop=0)"),
     (lambda: S.tumbling(size=0), "size must be positive, got 0", ".tumbling(size=0)"),
     (lambda: S.shift(1.5), "1.5 is not a duration", ".shift(1.5)"),  # type: ignore[arg-type]
-    (lambda: S.select(le="v"), 'the column name "le" is reserved for lifetimes and weights', '.select(le="v")'),
     (lambda: S.select("v", "v"), 'two columns are called "v"', '.select("v", "v")'),
     (lambda: S.select(5), "5 has no name", ".select(5)"),  # type: ignore[arg-type]
     (lambda: S.select({"a b": "v +"}), "cannot read the expression near '+'", '.select({"a b": "v +"})'),
@@ -168,11 +167,6 @@ WRONG: list[tuple[Callable[[], object], str, str]] = [
     ),
     (lambda: S.tumbling(5).top(0, by=desc("v")), "k must be positive, got 0", ".top(0, by=…)"),
     (lambda: S.tumbling(5).top(1, by="v"), "which end of 'v' is the top?", '.top(1, by="v")'),  # type: ignore[arg-type]
-    (
-        lambda: S.group_by("k").tumbling(5).top(1, by=desc("v")),
-        "top in groups needs the columns to keep",
-        ".top(1, by=…)",
-    ),
     (
         lambda: S.tumbling(5).uda("f", "v", clip="half"),  # type: ignore[arg-type]
         "clip must be one of none, left, right, full, got 'half'",

@@ -67,7 +67,7 @@ class World:
         if where is None:
             return True
         schema = dict(self.schemas[stream].columns)
-        values = {**row[1], "le": row[0]}
+        values = {"le": row[0], **row[1]}
         for other, name in eql.latest_values(where):
             shared = [key for key in by if key in self.schemas[other].names]
             earlier = [r for r in self.tuples(other) if r[0] <= row[0] and _same(r[1], row[1], shared)]
@@ -280,7 +280,7 @@ class World:
 
 
 def _reader(row: Instant) -> Any:
-    return lambda column: row[0] if column.name == "le" else row[1][column.name]
+    return lambda column: row[1].get(column.name, row[0]) if column.name == "le" else row[1][column.name]
 
 
 def _key(payload: Payload, names: Sequence[str]) -> Any:

@@ -16,11 +16,11 @@ from typing import Any
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.driving import Drift, During, Pairing, Transition
-from streamproof.plan.expr import Col, Expr
+from streamproof.plan.expr import LIFE_END, LIFE_START, Col, Expr
 from streamproof.plan.library import installed
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Registry
-from streamproof.plan.typing import Scope
+from streamproof.plan.typing import Scope, bind
 from tests.reference import driven, joins, lifetimes, windowed
 from tests.reference.expressions import Read, meaning
 from tests.reference.values import Payload, Row, payload_identity, widen
@@ -105,13 +105,14 @@ class Context:
     def one(self, expr: Expr) -> Callable[[Row], Any]:
         """An expression over one input."""
         scope = Scope.one(self.plan.inputs[0].schema, times=("le", "re"), registry=self.registry)
-        value = meaning(expr, scope)
+        value = meaning(bind(expr, scope), scope)
         return lambda row: value(_reader(row))
 
     def two(self, expr: Expr) -> Callable[[Row | None, Row | None], Any]:
         """An expression over two inputs; a missing event reads as nulls."""
         left, right = (part.schema for part in self.plan.inputs)
-        value = meaning(expr, Scope.two(left, right, registry=self.registry))
+        scope = Scope.two(left, right, registry=self.registry)
+        value = meaning(bind(expr, scope), scope)
         return lambda a, b: value(_pair_reader(a, b))
 
     def match(self, on: Expr) -> joins.Match:
@@ -120,7 +121,7 @@ class Context:
 
 
 def _reader(row: Row) -> Read:
-    times = {"le": row[0], "re": row[1]}
+    times = {LIFE_START: row[0], LIFE_END: row[1]}
     return lambda column: times[column.name] if column.name in times else row[2][column.name]
 
 

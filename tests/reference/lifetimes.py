@@ -14,7 +14,7 @@ from typing import Any
 
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.plan import nodes
-from streamproof.plan.expr import Expr, columns_of
+from streamproof.plan.expr import LIFE_END, Expr, columns_of
 from tests.reference.joins import merged
 from tests.reference.values import Payload, Row, identity, payload_identity
 from tests.reference.windows import Bounds, finite, spans_over
@@ -40,7 +40,7 @@ def lasting(rows: Sequence[Row]) -> list[Row]:
 
 def altered(rows: Sequence[Row], expr: Expr, duration: Callable[[Row], int | None]) -> list[Row]:
     """``[le, le + dur)``; an infinite end that the duration reads stays infinite, unread."""
-    reads_end = any(column.name == "re" for column in columns_of(expr))
+    reads_end = any(column.name in ("re", LIFE_END) for column in columns_of(expr))
     result: list[Row] = []
     for row in rows:
         if reads_end and row[1] >= FOREVER:

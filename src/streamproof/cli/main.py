@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 
 NOT_HERE = "PYTHONSAFEPATH"  # for processes that are started: no modules from the current folder
 READER_GONE = 141  # 128 + SIGPIPE, as other programs end whose reader, e.g. head, has seen enough
@@ -34,11 +35,14 @@ def command(arguments: list[str], *, alone: bool = False) -> int:
 
     with ending(as_json="--json" in arguments) as end:
         from streamproof.cli.commands import app  # noqa: PLC0415
+        from streamproof.cli.screen import show_warning  # noqa: PLC0415
         from streamproof.cli.stopping import listen  # noqa: PLC0415
 
         if alone:
             listen()
-        end.run(app, arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = show_warning
+            end.run(app, arguments)
     return end.code
 
 

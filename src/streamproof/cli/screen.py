@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from streamproof.errors import StreamproofError
+from streamproof.errors import PlanWarning, StreamproofError
 from streamproof.events.history import History
 from streamproof.events.time import show_moment
 
@@ -117,3 +119,16 @@ def progress(what: str) -> Iterator[Callable[[int], None]]:
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda rows: bar.update(task, completed=rows)
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning of ours is a remark; one of a library looks as everywhere."""
+    ours = issubclass(category, PlanWarning)
+    note(f"warning: {message}" if ours else warnings.formatwarning(message, category, filename, lineno).rstrip())

@@ -21,7 +21,7 @@ from streamproof.cli.screen import print_blocks
 from streamproof.errors import InputError
 from streamproof.events.files import format_of
 from streamproof.events.files.metadata import with_metadata
-from streamproof.events.files.writer import replacing, table_of
+from streamproof.events.files.writer import replacing, table_of, times_in
 from streamproof.events.schema import Schema
 from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER
@@ -58,10 +58,10 @@ def _csv(path: Path, schema: Schema) -> Iterator[Write]:
 
 def _csv_table(stream: PhysicalStream) -> pa.Table:
     """Times as text: an infinity needs a word, and which pieces have one is not known before."""
-    table = table_of(stream)
+    table, times = table_of(stream), times_in(stream)
     for index, field in enumerate(table.schema):
         column = table.column(index)
-        if field.name in ("le", "re", "re_new"):
+        if index in times:
             text = pc.if_else(pc.equal(column, FOREVER), "inf", column.cast(pa.string()))
             text = pc.if_else(pc.equal(column, BEGINNING), "-inf", text)
             table = table.set_column(index, field.name, text)

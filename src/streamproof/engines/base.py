@@ -5,12 +5,14 @@ An engine is found by its entry point, so another package can bring one.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from streamproof import extensions
+from streamproof.errors import PlanWarning
 from streamproof.events.batch import Batch
 from streamproof.events.schema import Schema
 from streamproof.plan.check import Typed, check
@@ -19,6 +21,7 @@ from streamproof.plan.library import installed
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
+from streamproof.plan.results import cut_results
 from streamproof.plan.rewrite import rewrite
 
 if TYPE_CHECKING:
@@ -87,6 +90,8 @@ def _prepared(
 ) -> Typed:
     given, schemas, registry = plan.value, dict(known), modules.value
     typed = check(given, schemas, registry=registry)
+    for text in cut_results(typed):
+        warnings.warn(text, PlanWarning, stacklevel=3)
     if not optimise:
         return typed
     return check(rewrite(given, schemas, registry=registry), schemas, registry=registry)

@@ -20,7 +20,7 @@ from streamproof.events.batch import Batch
 from streamproof.events.files import Reader, read
 from streamproof.events.history import History
 from streamproof.events.physical import PhysicalStream, to_batches
-from streamproof.events.schema import Schema, check_names, type_of_arrow
+from streamproof.events.schema import SIGNED, Schema, check_names, own_columns, payload_name, type_of_arrow
 from streamproof.events.time import BEGINNING
 from streamproof.events.validate import Validator
 
@@ -125,9 +125,10 @@ def _from_items(items: list[Mapping[str, object] | Batch], schema: Schema | None
 
 
 def _from_table(table: pa.Table, schema: Schema | None) -> Loaded:
-    names = [name for name in table.column_names if name not in ("le", "re", "w")]
-    check_names(names, InputError)
-    found = schema or Schema(tuple((name, type_of_arrow(table.schema.field(name).type)) for name in names))
+    own = own_columns(table.column_names, SIGNED).values()
+    fields = [field for field in table.schema if field.name not in own]
+    check_names([payload_name(field.name) for field in fields], InputError)
+    found = schema or Schema(tuple((payload_name(field.name), type_of_arrow(field.type)) for field in fields))
     return Loaded(found, [History.from_table(found, table)])
 
 

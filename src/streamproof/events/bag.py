@@ -11,6 +11,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,12 +30,24 @@ from streamproof.events.order import (
     plain_array,
     sort_rows,
 )
-from streamproof.events.schema import RESERVED
+from streamproof.events.schema import LE, RE, W, payload_name
 
 
 def payload_of(rows: pa.Table) -> pa.Table:
     """The payload columns of signed rows."""
-    return rows.drop_columns(list(RESERVED))
+    return rows.select(range(3, rows.num_columns))
+
+
+def python_rows(rows: pa.Table) -> Iterator[tuple[int, int, int, dict[str, object]]]:
+    """Few signed rows as Python values: le, re, w and the payload.
+
+    >>> from streamproof.events.schema import Schema
+    >>> list(python_rows(pa.Table.from_arrays([[1], [5], [1], [7]], schema=Schema.of({"w": "int64"}).arrow_rows)))
+    [(1, 5, 1, {'w': 7})]
+    """
+    names = [payload_name(name) for name in rows.schema.names[W + 1 :]]
+    for le, re, w, *values in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        yield le, re, w, dict(zip(names, values, strict=True))
 
 
 def consolidate(rows: pa.Table) -> pa.Table:
@@ -42,14 +56,14 @@ def consolidate(rows: pa.Table) -> pa.Table:
     Law: the order of rows does not matter, and ``consolidate(consolidate(x)) == consolidate(x)``.
     """
     rows = canonical(rows)
-    le, re, w = (ints(rows[name]) for name in RESERVED)
+    le, re, w = (ints(rows[place]) for place in (LE, RE, W))
     order, starts = sort_rows(pack([*lifetime_pieces(le, re), *pieces_of(payload_of(rows))]), rows.num_rows)
     if not len(order):
         return rows
     weights = np.add.reduceat(w[order], starts)
     kept = weights != 0
     taken = take(rows, order[starts[kept]])
-    return taken.set_column(2, rows.schema.field(2), plain_array(weights[kept]))
+    return taken.set_column(W, rows.schema.field(W), plain_array(weights[kept]))
 
 
 def identical(a: pa.Table, b: pa.Table) -> bool:
@@ -73,7 +87,7 @@ def difference(a: pa.Table, b: pa.Table) -> pa.Table:
 
     Law: ``difference(a, a)`` has no rows.
     """
-    return consolidate(pa.concat_tables([a, b.set_column(2, b.schema.field(2), pc.negate(b["w"]))]))
+    return consolidate(pa.concat_tables([a, b.set_column(W, b.schema.field(W), pc.negate(b[W]))]))
 
 
 def instants(rows: pa.Table) -> pa.Table:
@@ -84,7 +98,7 @@ def instants(rows: pa.Table) -> pa.Table:
     rows = canonical(rows)
     payload = payload_of(rows)
     group = group_numbers(*sort_rows(pack(pieces_of(payload)), rows.num_rows))
-    le, re, w = (ints(rows[name]) for name in RESERVED)
+    le, re, w = (ints(rows[place]) for place in (LE, RE, W))
     source = np.concatenate([np.arange(len(le))] * 2)
     group, when, change = np.concatenate([group, group]), np.concatenate([le, re]), np.concatenate([w, -w])
     order, fresh = sort_rows(pack([int_piece(group), int_piece(when)]), len(when))

@@ -45,5 +45,7 @@ class Batch:
         schema: Schema, rows: Iterable[tuple[int, int, int, Mapping[str, object]]], *, frontier: int = BEGINNING
     ) -> Batch:
         """A small batch from Python rows ``(le, re, w, payload)``."""
-        records = [{"le": le, "re": re, "w": w, **payload} for le, re, w, payload in rows]
-        return Batch(schema, pa.Table.from_pylist(records, schema=schema.arrow_rows), frontier)
+        types = schema.arrow_rows
+        records = [(le, re, w, *map(payload.get, schema.names)) for le, re, w, payload in rows]
+        columns = [pa.array([row[n] for row in records], field.type) for n, field in enumerate(types)]
+        return Batch(schema, pa.Table.from_arrays(columns, schema=types), frontier)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from streamproof.events.bag import difference, identical, instants, take
+from streamproof.events.bag import difference, identical, instants, python_rows, take
 from streamproof.events.notation import merge_types, show_payload
 from streamproof.events.order import (
     Flags,
@@ -30,7 +30,7 @@ from streamproof.events.order import (
     pieces_of,
     sort_rows,
 )
-from streamproof.events.schema import FLOAT64, RESERVED, Schema
+from streamproof.events.schema import FLOAT64, LE, RE, Schema, W
 from streamproof.events.time import show_tick
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 RELATIVE: Final = 1e-9
 ABSOLUTE: Final = 1e-12
-_END_MOVED: Final = ("re", "at {0}: {1} expected to end at {2}, found {3}")
-_START_MOVED: Final = ("le", "{1} until {0}: expected from {2}, found from {3}")
+_END_MOVED: Final = (RE, "at {0}: {1} expected to end at {2}, found {3}")
+_START_MOVED: Final = (LE, "{1} until {0}: expected from {2}, found from {3}")
 
 
 class Tolerance(NamedTuple):
@@ -140,12 +140,9 @@ def explain_difference(
 
 def _aligned(a: History, b: History) -> tuple[pa.Table, pa.Table]:
     """The rows of both with equal columns: numbers of two types become one type, in the order of ``a``."""
-    types = []
-    for name, kind in a.schema:
-        wide = merge_types(kind, b.schema[name])
-        types.append((name, (wide or kind).arrow))
-    schema = pa.schema([*((name, pa.int64()) for name in RESERVED), *types])
-    return a.rows.cast(schema), b.rows.select(schema.names).cast(schema)
+    wide = tuple((name, merge_types(kind, b.schema[name]) or kind) for name, kind in a.schema)
+    rows = Schema(wide).arrow_rows
+    return a.rows.cast(rows), b.rows.select(rows.names).cast(rows)
 
 
 def _unmatched(a: pa.Table, b: pa.Table, tolerance: Tolerance) -> tuple[pa.Table, pa.Table]:
@@ -153,7 +150,7 @@ def _unmatched(a: pa.Table, b: pa.Table, tolerance: Tolerance) -> tuple[pa.Table
     if identical(a, b):
         return a.slice(0, 0), b.slice(0, 0)
     rest = difference(a, b)
-    w = ints(rest["w"])
+    w = ints(rest[W])
     left, right = np.flatnonzero(w > 0), np.flatnonzero(w < 0)
     floats = [i for i, field in enumerate(rest.schema) if pa.types.is_floating(field.type)]
     if floats and len(left) and len(right):
@@ -205,7 +202,7 @@ def _floats(column: pa.ChunkedArray) -> Floats:
 
 def _classes(rows: pa.Table, values: Floats, floats: list[int]) -> list[Words]:
     """Everything in which near rows agree exactly: times, other columns, and which floats are null, NaN or infinite."""
-    exact = rows.drop_columns(["w", *(rows.schema.names[i] for i in floats)])
+    exact = rows.select([i for i in range(rows.num_columns) if i not in (W, *floats)])
     pieces = pieces_of(exact)
     for index, column in zip(floats, values.T, strict=True):
         kind = np.where(np.isnan(column), 1, np.where(np.isposinf(column), 2, np.where(np.isneginf(column), 3, 0)))
@@ -241,79 +238,77 @@ def _snap(values: Floats, tolerance: Tolerance) -> Floats:
     return snapped[where]
 
 
-def _first(missing: pa.Table, surplus: pa.Table) -> dict[str, object]:
-    """The earliest row that differs, with its side under ``w``: 1 is missing, −1 is surplus."""
-    heads = [side.slice(0, 1).to_pylist()[0] for side in (missing, surplus) if side.num_rows]
-    return min(heads, key=lambda row: (row["le"], row["re"]))
+class _Event(NamedTuple):
+    """A row as Python values."""
+
+    times: tuple[int, int]
+    weight: int
+    payload: dict[str, object]
+
+    def __str__(self) -> str:
+        return f"[{show_tick(self.times[LE])}, {show_tick(self.times[RE])})"
+
+    def same_payload(self, other: _Event) -> bool:
+        return repr(self.payload) == repr(other.payload)
 
 
-def _from(side: pa.Table, first: dict[str, object]) -> list[dict[str, object]]:
+def _events(rows: pa.Table) -> list[_Event]:
+    return [_Event((le, re), w, payload) for le, re, w, payload in python_rows(rows)]
+
+
+def _first(missing: pa.Table, surplus: pa.Table) -> _Event:
+    """The earliest row that differs; its weight above 0 says that it is missing, below 0 that it is surplus."""
+    heads = [_events(side.slice(0, 1))[0] for side in (missing, surplus) if side.num_rows]
+    return min(heads, key=lambda row: row.times)
+
+
+def _from(side: pa.Table, first: _Event) -> list[_Event]:
     """Rows of a side that could be the counterpart of the first: the same start, or else close behind (first 100)."""
-    le = ints(side["le"])
-    same: Flags = le == first["le"]
-    rows: list[dict[str, object]] = take(side, np.flatnonzero(same)[:1000]).to_pylist()
-    return rows or side.slice(0, 100).to_pylist()
+    same: Flags = ints(side[LE]) == first.times[LE]
+    return _events(take(side, np.flatnonzero(same)[:1000])) or _events(side.slice(0, 100))
 
 
-def _counts(rows: pa.Table, row: dict[str, object]) -> int:
+def _counts(rows: pa.Table, row: _Event) -> int:
     """How often exactly this row occurs."""
-    le, re = ints(rows["le"]), ints(rows["re"])
-    near = take(rows, np.flatnonzero((le == row["le"]) & (re == row["re"])))
-    key = _key(row)
-    return sum(abs(int(other["w"])) for other in near.to_pylist() if _key(other) == key)
+    le, re = row.times
+    near = take(rows, np.flatnonzero((ints(rows[LE]) == le) & (ints(rows[RE]) == re)))
+    return sum(abs(other.weight) for other in _events(near) if other.same_payload(row))
 
 
-def _key(row: dict[str, object]) -> str:
-    return repr([value for name, value in row.items() if name != "w"])
-
-
-def _payload(row: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in row.items() if name not in RESERVED}
-
-
-def _span(row: dict[str, object]) -> str:
-    return f"[{_tick(row['le'])}, {_tick(row['re'])})"
-
-
-def _tick(value: object) -> str:
-    assert isinstance(value, int)
+def _tick(value: int) -> str:
     return str(show_tick(value))
 
 
-def _in_words(
-    first: dict[str, object],
-    missing: list[dict[str, object]],
-    surplus: list[dict[str, object]],
-    counts: tuple[int, int],
-) -> str:
-    payload = show_payload(_payload(first))
+def _in_words(first: _Event, missing: list[_Event], surplus: list[_Event], counts: tuple[int, int]) -> str:
+    payload = show_payload(first.payload)
     if all(counts):
-        return f"at {_span(first)}: {payload} expected {_times(counts[0])}, found {_times(counts[1])}"
+        return f"at {first}: {payload} expected {_times(counts[0])}, found {_times(counts[1])}"
     is_missing = counts[0] > 0
     others = surplus if is_missing else missing
-    same = [other for other in others if repr(_payload(other)) == repr(_payload(first))]
+    same = [other for other in others if other.same_payload(first)]
     for end, text in (_END_MOVED, _START_MOVED):
-        start = "le" if end == "re" else "re"
+        start = LE if end == RE else RE
         for other in same:
-            if other[start] == first[start]:
+            if other.times[start] == first.times[start]:
                 wanted, found = (first, other) if is_missing else (other, first)
-                return text.format(_tick(first[start]), payload, _tick(wanted[end]), _tick(found[end]))
-    twins = [other for other in others if (other["le"], other["re"]) == (first["le"], first["re"])]
+                times = (first.times[start], wanted.times[end], found.times[end])
+                return text.format(_tick(times[0]), payload, _tick(times[1]), _tick(times[2]))
+    twins = [other.payload for other in others if other.times == first.times]
     if twins:
         return _values_differ(first, twins, is_missing=is_missing)
-    return f"at {_span(first)}: {'missing' if is_missing else 'surplus'} {payload}"
+    return f"at {first}: {'missing' if is_missing else 'surplus'} {payload}"
 
 
-def _values_differ(first: dict[str, object], twins: list[dict[str, object]], *, is_missing: bool) -> str:
+def _values_differ(first: _Event, twins: list[dict[str, object]], *, is_missing: bool) -> str:
     """The same lifetime with another value: name the columns that differ, and those that agree as context."""
-    mine = _payload(first)
-    other = _payload(max(twins, key=lambda row: sum(repr(row[name]) == repr(mine[name]) for name in mine)))
+    mine = first.payload
+    other = max(twins, key=lambda row: sum(repr(row[name]) == repr(mine[name]) for name in mine))
     differ = [name for name in mine if repr(mine[name]) != repr(other[name])]
     agree = {name: mine[name] for name in mine if name not in differ}
     wanted, found = (mine, other) if is_missing else (other, mine)
     context = f" {show_payload(agree)}" if agree else ""
     left, right = (show_payload({name: row[name] for name in differ}) for row in (wanted, found))
-    return f"at {_span(first)}{context}: expected {left}, found {right}"
+    return f"at {first}{context}: expected {left}, found {right}"
 
 
 def _times(count: int) -> str:

@@ -25,7 +25,7 @@ from streamproof.events.bag import consolidate, payload_of, take
 from streamproof.events.batch import Batch
 from streamproof.events.notation import show_payload
 from streamproof.events.order import Flags, Ints, group_numbers, int_piece, ints, ordinals, pack, pieces_of, sort_rows
-from streamproof.events.schema import Schema
+from streamproof.events.schema import LE, RE, Schema, W
 from streamproof.events.stream import CTI, INSERT, RETRACT, PhysicalStream
 from streamproof.events.time import BEGINNING, show_tick
 
@@ -69,7 +69,7 @@ class Encoder:
         if not batch.rows.num_rows:
             return self._sealed(batch.frontier)
         net = consolidate(batch.rows)
-        w = ints(net["w"])
+        w = ints(net[W])
         minus = _rows(net, np.repeat(np.arange(len(w)), np.maximum(-w, 0)))
         plus = _rows(net, np.repeat(np.arange(len(w)), np.maximum(w, 0)))
         if len(minus.le):
@@ -106,7 +106,7 @@ class Encoder:
     def restore(self, state: Mapping[str, int], live: pa.Table) -> None:
         """The inverse of `snapshot`."""
         self._next, self.frontier, self._forgotten_at = state["next"], state["frontier"], state["forgotten_at"]
-        self._live = [(ints(live["w"]), _Rows(ints(live["le"]), ints(live["re"]), payload_of(live)))]
+        self._live = [(ints(live[W]), _Rows(ints(live[LE]), ints(live[RE]), payload_of(live)))]
 
     def _find(self, minus: _Rows) -> Ints:
         """The ids of live rows equal to the given ones, which stop being live."""
@@ -190,7 +190,7 @@ def cti(schema: Schema, t: int) -> PhysicalStream:
 
 def _rows(net: pa.Table, indices: Ints) -> _Rows:
     rows = take(net, indices)
-    return _Rows(ints(rows["le"]), ints(rows["re"]), payload_of(rows))
+    return _Rows(ints(rows[LE]), ints(rows[RE]), payload_of(rows))
 
 
 def _where(numbers: Ints, rows: _Rows, flags: Flags) -> tuple[Ints, _Rows]:

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.notation import merge_types, read_value, show_value, type_of_value, write_value
-from streamproof.events.schema import NULL, RESERVED, Schema, Type, check_names
+from streamproof.events.schema import NULL, Schema, Type, check_names
 from streamproof.events.time import Unit, read_tick, show_tick
 
 KEYS: Final = {
@@ -119,9 +119,7 @@ def _payload(document: Mapping[str, object]) -> Mapping[str, object]:
     payload = document.get("payload", {})
     if not isinstance(payload, dict):
         raise InputError(f"the payload {show_value(payload)} is not an object", fix='write "payload": {"v": 1}')
-    for name in RESERVED:
-        if name in payload:
-            check_names([name], InputError)
+    check_names(payload, InputError)
     return payload
 
 

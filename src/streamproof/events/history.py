@@ -21,12 +21,12 @@ import pyarrow as pa
 
 from streamproof.errors import ErrorName, InputError, did_you_mean
 from streamproof.events import jsontext
-from streamproof.events.bag import consolidate, identical
+from streamproof.events.bag import consolidate, identical, python_rows
 from streamproof.events.batch import Batch
 from streamproof.events.compare import explain_difference, same_bag, same_schema, same_snapshots
 from streamproof.events.notation import column_of, show_payload
 from streamproof.events.order import Flags, ints, one_array
-from streamproof.events.schema import RESERVED, Schema
+from streamproof.events.schema import LE, RE, SIGNED, Schema, W, column_name, own_columns, payload_name
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
 
 __all__ = ["History", "Row", "explain_difference", "same_bag", "same_schema", "same_snapshots"]
@@ -103,23 +103,19 @@ class History:
         >>> History.from_table(Schema.of({"v": "int64"}), table).to_rows()
         [Row(le=1, re=5, payload={'v': 1})]
         """
-        if "w" not in table.schema.names:
-            table = table.append_column("w", pa.array(np.ones(table.num_rows, np.int64)))
-        _refuse_unknown(table.schema.names, schema, RESERVED)
-        columns = [_cast(table, field) for field in schema.arrow_rows]
-        rows = pa.Table.from_arrays(columns, schema=schema.arrow_rows)
+        rows = pa.Table.from_arrays(list(_columns(schema, table)), schema=schema.arrow_rows)
         return _checked(schema, consolidate(rows), allow_negative=allow_negative)
 
     def expand(self) -> pa.Table:
         """One row per event: le, re and the payload."""
-        weights = ints(self.rows["w"])
+        weights = ints(self.rows[W])
         if np.any(weights < 0):
             raise InputError(
                 "a history with negative counts has no rows to list",
                 fix="leave out allow_negative to see which retraction is unmatched",
                 name="unmatched_retraction",
             )
-        rows = self.rows.drop_columns("w")
+        rows = self.rows.remove_column(W)
         if np.all(weights == 1):
             return rows
         return rows.take(pa.array(np.repeat(np.arange(len(weights)), weights)))
@@ -144,7 +140,7 @@ class History:
         rows = self.expand()
         for start in range(0, rows.num_rows, _BLOCK):
             part = rows.slice(start, _BLOCK)
-            fields = [(name, jsontext.times(one_array(part[name]))) for name in ("le", "re")]
+            fields = [(SIGNED[place], jsontext.times(one_array(part[place]))) for place in (LE, RE)]
             text = jsontext.objects([*fields, ("payload", jsontext.payload(self.schema, part))])
             yield "\n".join(text.to_pylist()) + "\n"
 
@@ -153,7 +149,7 @@ class History:
         return Batch(self.schema, self.rows, frontier)
 
     def __len__(self) -> int:
-        return int(np.abs(ints(self.rows["w"])).sum())
+        return int(np.abs(ints(self.rows[W])).sum())
 
     def __eq__(self, other: object) -> bool:
         """The same bag with the same columns, exactly; NaN equals NaN."""
@@ -171,11 +167,11 @@ class History:
 
 
 def _negative(rows: pa.Table) -> bool:
-    return bool(np.any(ints(rows["w"]) < 0))
+    return bool(np.any(ints(rows[W]) < 0))
 
 
 def _checked(schema: Schema, rows: pa.Table, *, allow_negative: bool = False) -> History:
-    le, re, w = (ints(rows[name]) for name in RESERVED)
+    le, re, w = (ints(rows[place]) for place in (LE, RE, W))
     _refuse(
         rows, (le < BEGINNING) | (re > FOREVER), "a lifetime lies outside ±2^62 ticks", "overflow", "use a coarser unit"
     )
@@ -189,34 +185,50 @@ def _checked(schema: Schema, rows: pa.Table, *, allow_negative: bool = False) ->
 def _refuse(rows: pa.Table, bad: Flags, what: str, name: ErrorName, fix: str) -> None:
     if not np.any(bad):
         return
-    first = rows.slice(int(np.argmax(bad)), 1).to_pylist()[0]
-    le, re, weight = (first.pop(column) for column in RESERVED)
-    at = f"{Row(le, re, first)} × {weight}"
+    le, re, weight, payload = next(python_rows(rows.slice(int(np.argmax(bad)), 1)))
+    at = f"{Row(le, re, payload)} × {weight}"
     raise InputError(f"{what}: {int(bad.sum())} of {rows.num_rows} rows", at=at, fix=fix, name=name)
 
 
-def _refuse_unknown(names: Iterable[str], schema: Schema, more: Iterable[str] = ()) -> None:
+def _refuse_unknown(names: Iterable[str], schema: Schema) -> None:
     for name in names:
-        if name not in schema and name not in more:
+        if name not in schema:
             raise InputError(f'unknown column "{name}"', fix=did_you_mean(name, schema.names), name="unknown_column")
 
 
-def _cast(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
-    if field.name not in table.schema.names:
+def _columns(schema: Schema, table: pa.Table) -> Iterator[pa.ChunkedArray]:
+    """The columns of signed rows, found in a table and cast."""
+    known = table.schema.names
+    payload = {name: column_name(name) if column_name(name) in known else name for name in schema.names}
+    own = own_columns((name for name in known if name not in payload.values()), SIGNED)
+    taken = {*own.values(), *payload.values()}
+    _refuse_unknown((payload_name(name) for name in known if name not in taken), schema)
+    for name in SIGNED:
+        if name == "w" and name not in own:
+            yield pa.chunked_array([np.ones(table.num_rows, np.int64)])
+        else:
+            yield _time(_cast(table, own.get(name, name), pa.int64()), name)
+    for name, kind in schema:
+        yield _cast(table, payload[name], kind.arrow)
+
+
+def _time(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    if column.null_count:
+        raise InputError(f'column "{name}" has nulls', fix="every event needs a start, an end and a weight")
+    return column
+
+
+def _cast(table: pa.Table, name: str, kind: pa.DataType) -> pa.ChunkedArray:
+    if name not in table.schema.names:
         raise InputError(
-            f'the table has no column "{field.name}"',
-            fix=did_you_mean(field.name, table.schema.names),
-            name="unknown_column",
+            f'the table has no column "{name}"', fix=did_you_mean(name, table.schema.names), name="unknown_column"
         )
-    column = table[field.name]
+    column = table[name]
     try:
-        column = column if column.type == field.type else column.cast(field.type)
+        return column if column.type == kind else column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputError(
-            f'column "{field.name}" of type {column.type} does not fit into {field.type}: {error}',
+            f'column "{name}" of type {column.type} does not fit into {kind}: {error}',
             fix="give the schema that the values have",
             name="type_mismatch",
         ) from None
-    if field.name in RESERVED and column.null_count:
-        raise InputError(f'column "{field.name}" has nulls', fix="every event needs a start, an end and a weight")
-    return column

@@ -31,10 +31,10 @@ def objects(fields: list[tuple[str, pa.Array]]) -> pa.Array:
 
 
 def payload(schema: Schema, table: pa.Table) -> pa.Array:
-    """The payload of every row as a JSON object."""
+    """The payload of every row as a JSON object; it is the last columns of the table."""
     if not schema.columns:
         return pa.repeat("{}", table.num_rows)
-    columns = (one_array(table[name]) for name in schema.names)
+    columns = map(one_array, table.columns[-len(schema.columns) :])
     return objects([(name, text_of_column(c, kind)) for (name, kind), c in zip(schema, columns, strict=True)])
 
 

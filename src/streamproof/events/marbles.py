@@ -1,6 +1,7 @@
 """Small streams and histories as a picture in text: lifetimes as bars on one time axis.
 
->>> from streamproof.events.event import Cti, Insert, Retract
+>>> from streamproof.events.bag import python_rows
+from streamproof.events.event import Cti, Insert, Retract
 >>> print(marbles([
 ...     Insert("a", 1, 6, {"v": 1}), Insert("b", 3, FOREVER, {"v": 2}), Cti(5), Retract("b", 3, FOREVER, 9, {"v": 2}),
 ... ], width=48))
@@ -19,6 +20,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from streamproof.events.bag import python_rows
 from streamproof.events.event import Cti, Event, Insert, Retract
 from streamproof.events.history import History
 from streamproof.events.notation import show_payload
@@ -171,16 +173,15 @@ def _in_order(times: list[int], room: int) -> dict[int, int]:
 def _bars(content: PhysicalStream | History | Iterable[Event], rows: int, ink: Ink) -> tuple[list[_Bar], int]:
     """The first lines, and how many more there are."""
     if isinstance(content, History):
-        shown = content.rows.slice(0, rows).to_pylist()
-        return [_counted(row, ink) for row in shown], content.rows.num_rows - len(shown)
+        shown = [_counted(le, re, w, payload, ink) for le, re, w, payload in python_rows(content.rows.slice(0, rows))]
+        return shown, content.rows.num_rows - len(shown)
     events = content.slice(0, rows).to_events() if isinstance(content, PhysicalStream) else list(content)
     total = len(content) if isinstance(content, PhysicalStream) else len(events)
     return [_bar(event, ink) for event in events[:rows]], max(0, total - rows)
 
 
-def _counted(row: dict[str, int], ink: Ink) -> _Bar:
-    le, re, w = row.pop("le"), row.pop("re"), row.pop("w")
-    words = ([f"{ink.times}{w}"] if w != 1 else []) + ([show_payload(row)] if row else [])
+def _counted(le: int, re: int, w: int, payload: dict[str, object], ink: Ink) -> _Bar:
+    words = ([f"{ink.times}{w}"] if w != 1 else []) + ([show_payload(payload)] if payload else [])
     return _Bar(" ".join(words), le, re)
 
 

@@ -10,7 +10,7 @@ Type('decimal(10,2)')
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -21,7 +21,12 @@ from streamproof.events.time import UNITS, Unit
 
 Kind: TypeAlias = Literal["int64", "float64", "string", "bool", "decimal", "date", "timestamp", "null"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-RESERVED: Final = ("le", "re", "w")
+SIGNED: Final = ("le", "re", "w")
+"""Our own columns of signed rows; where payload has one of their names, they are called as `beside` says."""
+LE, RE, W = range(3)  # their places, whatever they are called
+OWN_PREFIX: Final = "streamproof_"  # what the names of our own columns begin with where payload has one of them
+ESCAPE: Final = "payload."  # what the name of a payload column begins with in a table, if ours could be called so
+MARKED: Final = tuple(OWN_PREFIX + name for name in ("kind", "id", "le", "re", "re_new", "w"))
 MAX_PRECISION: Final = 38
 
 
@@ -175,20 +180,60 @@ class Schema:
     def arrow_rows(self) -> pa.Schema:
         """The Arrow schema of signed rows: le, re, w, then the payload."""
         if self._rows is None:
-            times = [(name, pa.int64()) for name in RESERVED]
-            rows = pa.schema([*times, *((name, kind.arrow) for name, kind in self.columns)])
+            times = [(name, pa.int64()) for name in beside(SIGNED, self.names)]
+            rows = pa.schema([*times, *((column_name(name), kind.arrow) for name, kind in self.columns)])
             object.__setattr__(self, "_rows", rows)
         return self._rows
 
 
+def beside(own: Sequence[str], payload: Iterable[str]) -> tuple[str, ...]:
+    """What columns of ours are called in a table: as they are, unless a payload column has one of their names.
+
+    Case does not matter, for there are readers that know none. Nor may a history look like events.
+
+    >>> beside(SIGNED, ["v"]), beside(SIGNED, ["v", "W"])
+    (('le', 're', 'w'), ('streamproof_le', 'streamproof_re', 'streamproof_w'))
+    """
+    names = set(payload)
+    clash = any(name.casefold() in own for name in names) or names >= {"kind", "id", "re_new"}
+    return tuple(OWN_PREFIX + name for name in own) if clash else tuple(own)
+
+
+def column_name(name: str) -> str:
+    """What a payload column is called in a table: by its own name, but for those that ours may have.
+
+    >>> column_name("id"), column_name("streamproof_id")
+    ('id', 'payload.streamproof_id')
+    """
+    return ESCAPE + name if name.casefold() in MARKED or name.startswith(ESCAPE) else name
+
+
+def payload_name(column: str) -> str:
+    """The inverse of `column_name`."""
+    return column.removeprefix(ESCAPE)
+
+
+def own_columns(columns: Iterable[str], own: Sequence[str]) -> dict[str, str]:
+    """Where our own columns are in a table: what each is called there. The others are payload.
+
+    >>> own_columns(["streamproof_le", "streamproof_re", "le", "v"], SIGNED)
+    {'le': 'streamproof_le', 're': 'streamproof_re'}
+    >>> own_columns(["le", "re", "w", "v"], SIGNED)
+    {'le': 'le', 're': 're', 'w': 'w'}
+    """
+    known = set(columns)
+    marks = OWN_PREFIX if any(OWN_PREFIX + name in known for name in own) else ""
+    return {name: marks + name for name in own if marks + name in known}
+
+
 def check_names(names: Iterable[str], error: type[StreamproofError] = PlanError) -> None:
-    """Refuse payload columns that are reserved, repeated or empty."""
+    """Refuse payload columns that are repeated or empty, and the one character that no name may have."""
     seen: set[str] = set()
     for name in names:
-        if name in RESERVED:
+        if "\0" in name:
             raise error(
-                f'the column name "{name}" is reserved for lifetimes and weights',
-                fix=f'rename the column, e.g. to "{name}_", on reading or in select',
+                f"the column name {name!r} has a NUL character, which is reserved for names of our own",
+                fix=f"rename the column to {name.replace(chr(0), '')!r} on reading or in select",
                 name="reserved_column",
             )
         if name in seen:

@@ -35,7 +35,7 @@ from streamproof.events.event import (
 )
 from streamproof.events.notation import column_of, show_payload
 from streamproof.events.order import one_array
-from streamproof.events.schema import STRING, Schema, Type
+from streamproof.events.schema import ESCAPE, STRING, Schema, Type
 from streamproof.events.time import Unit
 
 INSERT: Final = 0
@@ -48,27 +48,17 @@ CONTROL: Final = pa.schema(
 """The columns before the payload. A CTI carries its time in le; re_new is null but in retractions."""
 
 _BLOCK: Final = 1 << 16  # events that are written at once
-ESCAPE: Final = "payload."
 Codes: TypeAlias = npt.NDArray[np.int8]
 
 
-def column_name(name: str) -> str:
-    """What a payload column is called beside the control columns.
-
-    >>> column_name("v"), column_name("id")
-    ('v', 'payload.id')
-    """
+def _column_name(name: str) -> str:
+    """What a payload column is called beside the control columns, which keep their names in memory."""
     return ESCAPE + name if name in CONTROL.names or name.startswith(ESCAPE) else name
-
-
-def payload_name(column: str) -> str:
-    """The inverse of `column_name`."""
-    return column.removeprefix(ESCAPE)
 
 
 @lru_cache(maxsize=256)  # every piece of a stream asks for it
 def _arrow_schema(columns: tuple[tuple[str, Type], ...]) -> pa.Schema:
-    return pa.schema([*CONTROL, *((column_name(name), kind.arrow) for name, kind in columns)])
+    return pa.schema([*CONTROL, *((_column_name(name), kind.arrow) for name, kind in columns)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

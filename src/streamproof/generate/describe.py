@@ -21,6 +21,7 @@ from streamproof.errors import InputError
 from streamproof.events.history import History
 from streamproof.events.order import Flags, Ints, ints, one_array
 from streamproof.events.physical import to_history
+from streamproof.events.schema import LE, RE, W
 from streamproof.events.stream import CTI, INSERT, RETRACT, PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER
 
@@ -135,7 +136,7 @@ def _history(stream: PhysicalStream) -> tuple[int | None, int | None, int | None
         history = to_history(stream)
     except InputError:  # not a legal stream: it adds up to nothing
         return None, None, None, None, None
-    le, re, weight = (ints(history.rows[name]) for name in ("le", "re", "w"))
+    le, re, weight = (ints(history.rows[place]) for place in (LE, RE, W))
     finite = (re < FOREVER) & (le > BEGINNING)
     length = (re - le)[finite]
     shortest = int(length.min()) if len(length) else None

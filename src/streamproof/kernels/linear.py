@@ -21,7 +21,7 @@ from streamproof.kernels.delta import Delta, concat
 from streamproof.kernels.expressions import Columns, LostRows, compile_expression, keep
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
-from streamproof.plan.expr import Col, Expr
+from streamproof.plan.expr import LIFE_END, LIFE_START, Col, Expr
 from streamproof.plan.expr import columns_of as read_columns
 from streamproof.plan.typing import Scope
 
@@ -123,7 +123,7 @@ def duration_of(node: nodes.AlterDuration, typed: Typed, context: Context) -> Ca
         return lambda delta: replace(delta, re=np.full(len(delta), FOREVER))
     assert not isinstance(node.dur, int | str | timedelta), "a typed plan holds an expression"
     expr = node.dur
-    reads_end = Col("re") in read_columns(expr)
+    reads_end = Col(LIFE_END) in read_columns(expr)
     compiled = _compiled(expr, typed, context, times=("le", "re"))
 
     def change(delta: Delta) -> Delta:
@@ -206,7 +206,7 @@ def _reader(name: str, names: tuple[str, ...]) -> Callable[[Delta], pa.Array]:
     if name in names:
         position = names.index(name)
         return lambda delta: delta.columns[position]
-    return lambda delta: pa.array(delta.le if name == "le" else delta.re)
+    return lambda delta: pa.array(delta.le if name == LIFE_START else delta.re)
 
 
 def _node(typed: Typed, kind: type[N]) -> N:

@@ -15,7 +15,7 @@ from streamproof.kernels.join import JoinKernel
 from streamproof.kernels.pairs import SIDES, names_read, null_columns
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
-from streamproof.plan.expr import Col
+from streamproof.plan.expr import LIFE_START, Col
 from streamproof.plan.typing import Scope
 
 
@@ -52,7 +52,7 @@ class OuterJoinKernel:
         known = {Col(n, side): c for n, c in zip(part.stored, delta.columns, strict=True)}
         nulls = null_columns(self._schemas[1 - part.kept], missing, rows)
         lost = self._context.lost_rows(rows)
-        columns = Columns({**known, Col("le", side): pa.array(found.start), **nulls}, rows, lost=lost)
+        columns = Columns({**known, Col(LIFE_START, side): pa.array(found.start), **nulls}, rows, lost=lost)
         made = Delta(delta.group, delta.le, delta.re, delta.w, tuple(make(columns) for make in self._select))
         return made if lost is None else made.take(lost.kept)
 

@@ -27,7 +27,7 @@ from streamproof.kernels.expressions import Columns, Evaluation, compile_express
 from streamproof.kernels.interning import Interner
 from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, gather, ordered
 from streamproof.kernels.store import Found
-from streamproof.plan.expr import TRUE, Call, Cast, Col, Expr, Side, all_of, columns_of, conjuncts
+from streamproof.plan.expr import LIFE_START, TRUE, Call, Cast, Col, Expr, Side, all_of, columns_of, conjuncts
 from streamproof.plan.functions import common_type
 from streamproof.plan.rewrites.substitute import can_fail
 from streamproof.plan.typing import Scope, type_of
@@ -241,7 +241,7 @@ class SideReader:
     def _columns(self, delta: Delta) -> Columns:
         named = {Col(name, self.side): column for name, column in zip(self.names, delta.columns, strict=True)}
         lost = self.keys.context.lost_rows(len(delta))
-        return Columns({**named, Col("le", self.side): pa.array(delta.le)}, len(delta), lost=lost)
+        return Columns({**named, Col(LIFE_START, self.side): pa.array(delta.le)}, len(delta), lost=lost)
 
     def _able(self, columns: Columns, found: list[tuple[pa.Array, bool]]) -> Flags:
         """Rows that their own conditions keep and whose key is not null."""
@@ -255,7 +255,7 @@ class SideReader:
 
     def column(self, name: str, read: Callable[[int], Ints]) -> pa.Array:
         """A stored column (or le), from a function that gives the columns of rows."""
-        if name == "le":
+        if name == LIFE_START:
             return pa.array(read(LE))
         where = self.stored.index(name)
         return self.layout.read(lambda cell: read(PAYLOAD + cell), where, self.keys.context.strings)
@@ -339,10 +339,10 @@ def residual_of(condition: Condition, scope: Scope) -> Evaluation | None:
 def names_read(exprs: Iterable[Expr | None], side: Side) -> set[str]:
     """The columns of one side that expressions read."""
     read = (column for expr in exprs if expr is not None for column in columns_of(expr))
-    return {column.name for column in read if column.side == side and column.name != "le"}
+    return {column.name for column in read if column.side == side and column.name != LIFE_START}
 
 
 def null_columns(schema: Schema, side: Side, rows: int) -> Mapping[Col, pa.Array]:
     """The columns of a side that is missing."""
     named = {Col(name, side): pa.nulls(rows, kind.arrow) for name, kind in schema}
-    return {**named, Col("le", side): pa.nulls(rows, pa.int64())}
+    return {**named, Col(LIFE_START, side): pa.nulls(rows, pa.int64())}

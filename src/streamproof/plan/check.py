@@ -21,6 +21,7 @@ from streamproof.events.schema import BOOL, INT64, Schema, Type, check_names
 from streamproof.events.time import Span, duration
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
+from streamproof.plan.carried import carried
 from streamproof.plan.driven import typed as driven_rules
 from streamproof.plan.driven.lower import lowered
 from streamproof.plan.driven.places import at_place, word_offset
@@ -193,16 +194,32 @@ class _Checker:
         group = Typed(nodes.GroupInput(), source.schema)
         inside = _Place(f"{place.path}.apply", group=group, made=place.made)
         applied = self.visit(plan.apply, inside)
-        clash = set(plan.key) & set(applied.schema.names)
-        if clash:
-            name = sorted(clash)[0]
-            raise PlanError(
-                f'the key "{name}" collides with a column of the apply branch',
-                fix=f'rename the column inside apply: group_apply adds the key "{name}" by itself',
-                name="duplicate_column",
-            )
-        schema = Schema((*key, *applied.schema.columns), source.schema.unit)
-        return Typed(plan, schema, (source, applied))
+        repeated = [name for name in plan.key if name in applied.schema]
+        kept = carried(applied, {name: name for name in plan.key}) if repeated else {}
+        for name in repeated:
+            if kept.get(name) != name:
+                raise PlanError(
+                    f'the apply branch changes "{name}", which is a key of the group',
+                    fix=f'call the new column something else: group_apply adds the key "{name}" by itself',
+                    name="duplicate_column",
+                )
+        return self._with_key(plan, key, source, applied)
+
+    def _with_key(self, plan: nodes.GroupApply, key: list[tuple[str, Type]], source: Typed, applied: Typed) -> Typed:
+        """The groups' results with the key; what a branch passes on of the key itself is left out before."""
+        rest = tuple((name, Col(name)) for name in applied.schema.names if name not in plan.key)
+        if len(rest) == len(applied.schema.names):
+            schema = Schema((*key, *applied.schema.columns), source.schema.unit)
+            return Typed(plan, schema, (source, applied))
+        if not rest:  # the branch is nothing but the key: a payload needs a column
+            spare = "one" if "one" not in plan.key else "_".join(("one", *plan.key))
+            whole = self._with_key(plan, key, source, self._select(applied, ((spare, Lit(1, INT64)),)))
+            return self._select(whole, tuple((name, Col(name)) for name in plan.key))
+        return self._with_key(plan, key, source, self._select(applied, rest))
+
+    def _select(self, part: Typed, exprs: Named) -> Typed:
+        node, schema = _select(_Inputs((part,), self.registry, None), nodes.Select(part.node, exprs))
+        return Typed(node, schema, (part,))
 
 
 def steps(plan: Plan) -> Iterator[tuple[str, Plan]]:

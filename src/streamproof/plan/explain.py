@@ -21,6 +21,7 @@ from streamproof.plan.labels import label
 from streamproof.plan.library import installed
 from streamproof.plan.modules import Module
 from streamproof.plan.nodes import Node, Plan
+from streamproof.plan.results import cut_results
 
 Support: TypeAlias = "Mapping[str, Mapping[str, bool | str]]"
 """By engine: each node's name with True, or with the reason why it is refused."""
@@ -51,7 +52,8 @@ def explain(plan: Plan, *, typed: Typed | None = None, support: Support | None =
     for engine, known in (support or {}).items():
         table.append([_mark(engine, known, branch.node) for _, branch in lines])
     branches = [branch for _, branch in lines]
-    return "\n".join([*_aligned(table), *_refusals(branches, support or {}), *_warnings(branches)])
+    cut = () if typed is None else (f"warning: {_visible(text)}" for text in cut_results(typed))
+    return "\n".join([*_aligned(table), *_refusals(branches, support or {}), *_warnings(branches), *cut])
 
 
 def _branch(role: str, plan: Plan, typed: Typed | None, bound: dict[str, Typed | None]) -> _Branch:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from streamproof.errors import PlanError
 from streamproof.events.schema import BOOL, DATE, FLOAT64, INT64, NULL, STRING, TIMESTAMP, Type, decimal
@@ -21,13 +21,17 @@ from streamproof.events.schema import BOOL, DATE, FLOAT64, INT64, NULL, STRING, 
 Value: TypeAlias = "int | float | str | bool | Decimal | date | datetime | None"
 Side: TypeAlias = Literal["l", "r"]
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+LIFE_START: Final = "\0le"
+LIFE_END: Final = "\0re"
+"""What a lifetime's start and end are called once an expression is bound: no payload column can have such a name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Col:
     """A payload column; ``side`` tells the input in conditions over two (``l.v``, ``r.v``).
 
-    ``le`` and ``re`` name the event's lifetime where a node admits them.
+    ``le`` and ``re`` name the event's lifetime where a node admits them and payload has no such column;
+    ``streamproof_le`` and ``streamproof_re`` name it where payload has one.
     """
 
     name: str

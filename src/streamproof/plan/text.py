@@ -39,7 +39,7 @@ def _show(expr: Expr) -> tuple[str, int]:
     """The text and how tightly its outermost operator binds."""
     match expr:
         case Col(name, side):
-            return (f"{side}." if side else "") + quote(name), _ATOM
+            return (f"{side}." if side else "") + quote(name.removeprefix("\0")), _ATOM  # times of a bound expression
         case Lit(value, kind):
             text = _constant(value, kind)
             return text, _NEG if text.startswith("-") else _ATOM

@@ -11,13 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from streamproof.errors import PlanError, did_you_mean
-from streamproof.events.schema import BOOL, INT64, NULL, Schema, Type
+from streamproof.events.schema import BOOL, INT64, NULL, OWN_PREFIX, Schema, Type
 from streamproof.events.time import TICKS_PER_SECOND, Unit
-from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit, Side, transform
+from streamproof.plan.expr import LIFE_END, LIFE_START, Apply, Call, Case, Cast, Col, Expr, Lit, Side, transform
 from streamproof.plan.functions import FUNCTIONS, TIME_PARTS, common_type, result_type
 from streamproof.plan.modules import Module, Registry
+
+_TIMES: Final = {
+    name: time
+    for time in (LIFE_START, LIFE_END)
+    for name in (time, time[1:], OWN_PREFIX + time[1:])  # the last is for those whose payload has the second
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +48,36 @@ class Scope:
         return self.schemas[0][1].unit
 
     def type_of(self, column: Col) -> Type:
+        schema = self._schema(column)
+        if self._time(column, schema) is not None:
+            return INT64
+        return schema[column.name]
+
+    def bound(self, column: Col) -> Col:
+        """The column; if it is a time, under the name that no payload column has."""
+        time = self._time(column, self._schema(column))
+        return column if time is None else Col(time, column.side)
+
+    def _schema(self, column: Col) -> Schema:
         for side, schema in self.schemas:
             if side == column.side:
-                return INT64 if column.name in self.times else self._payload(column, schema)
+                return schema
         raise self._wrong_side(column)
 
-    def _payload(self, column: Col, schema: Schema) -> Type:
-        if column.name == "re":
+    def _time(self, column: Col, schema: Schema) -> str | None:
+        """Which time the column is; a payload column hides one of its name."""
+        time = _TIMES.get(column.name)
+        if time is None or column.name in schema:
+            return None
+        if time[1:] in self.times:
+            return time
+        if time == LIFE_END:
             raise PlanError(
                 "only alter_duration may read re: elsewhere an end can still change after the result was given",
                 fix="use alter_duration, or point_at_end to make ends into starts",
                 name="unknown_column",
             )
-        return schema[column.name]
+        return None
 
     def _wrong_side(self, column: Col) -> PlanError:
         if column.side is None:
@@ -143,6 +167,8 @@ def bind(expr: Expr, scope: Scope) -> Expr:
     type_of(expr, scope)
 
     def make_explicit(part: Expr) -> Expr:
+        if isinstance(part, Col):
+            return scope.bound(part)
         if not isinstance(part, Call):
             return part
         if part.fn in TIME_PARTS and type_of(part.args[0], scope) == INT64:

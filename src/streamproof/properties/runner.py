@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamproof.errors import InputError
+from streamproof.events.schema import SIGNED, beside, column_name, payload_name
 from streamproof.events.time import Span, duration
 from streamproof.properties.multiplex import Bench, name_of_subject
 from streamproof.properties.rounds import Request, current
@@ -137,12 +138,16 @@ def _events(stream: WindowedStream) -> pa.Table:
     """The rows as events with lifetimes of one tick."""
     table = stream.table
     times = event_times(table, stream.time)
-    return table.append_column("le", pa.array(times)).append_column("re", pa.array(times + 1))
+    le, re, _ = beside(SIGNED, table.column_names)
+    payload = table.rename_columns([column_name(name) for name in table.column_names])
+    return payload.append_column(le, pa.array(times)).append_column(re, pa.array(times + 1))
 
 
 def _lifetimes(history: pa.Table) -> pa.Table:
     stamp = pa.timestamp("us", tz="UTC")
-    ends = [history.column(name).combine_chunks().cast(pa.int64()).cast(stamp) for name in ("le", "re")]
+    ends = [history.column(place).combine_chunks().cast(pa.int64()).cast(stamp) for place in (0, 1)]
     parts = [part.chunk(0) if isinstance(part, pa.ChunkedArray) else part for part in ends]
     window = pa.StructArray.from_arrays(parts, names=["start", "end"])
-    return history.drop_columns(["le", "re"]).append_column("window", window)
+    payload = history.select(range(2, history.num_columns))
+    names = [payload_name(name) for name in payload.column_names]
+    return payload.rename_columns(names).append_column("window", window)

@@ -30,12 +30,12 @@ class Grouped(Windows):
 
     @names_the_call
     def apply(self, apply: Callable[[Stream], Stream]) -> Stream:
-        """What ``apply`` makes of each group's events, with the key added.
+        """What ``apply`` makes of each group's events, with the key in front.
 
-        >>> source("S").group_by("k").apply(lambda group: group.select("v").coalesce())
+        >>> source("S").group_by("k").apply(lambda group: group.where("v > 1").coalesce())
         source(S) → group_apply(k)
 
-        The result of ``apply`` must not contain the key's columns: they are added by themselves.
+        A key that ``apply`` passes on is simply there; it may not compute another column of its name.
         Law: the result is the union over all keys.
         """
         branch = apply(type(self.stream)(nodes.GroupInput()))
@@ -43,9 +43,14 @@ class Grouped(Windows):
             raise PlanError(f"apply must give a stream, got {branch!r}", fix="return the stream that the lambda makes")
         return self._around(branch.plan)
 
+    @property
+    def results(self) -> Plan:
+        """The events of all groups."""
+        return self.stream.plan
+
     def in_windows(self, window: Window) -> Windowed:
         """Each group in windows of its own."""
-        return Windowed(nodes.GroupInput(), window, self._around, grouped=True)
+        return Windowed(nodes.GroupInput(), window, self._around)
 
     def _around(self, branch: Plan) -> Stream:
         return type(self.stream)(nodes.GroupApply(self.stream.plan, self.key, branch))

@@ -28,6 +28,11 @@ from streamproof.query.windowed import Windowed, Windows
 class Stream(Shown, Windows, Driving):
     """A stream of events and the plan that computes it. Streams with equal plans are equal."""
 
+    @property
+    def results(self) -> nodes.Plan:
+        """The events that a window divides."""
+        return self.plan
+
     def in_windows(self, window: Window) -> Windowed:
         """This stream in windows of any kind."""
         return Windowed(self.plan, window, Stream)

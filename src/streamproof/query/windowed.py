@@ -19,6 +19,7 @@ from streamproof.plan.durations import read_span
 from streamproof.plan.expr import Col, Expr, Value
 from streamproof.plan.modules import Clipping, Restriction, Stamping
 from streamproof.plan.nodes import Direction, Output, Plan
+from streamproof.plan.results import window_of_results
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling, Window
 from streamproof.query.calls import named_expressions, names_the_call
 from streamproof.query.column import Expression, Ordering, to_expr
@@ -31,6 +32,11 @@ Params: TypeAlias = "Mapping[str, Value] | None"
 
 class Divisible(Protocol):
     """Something to divide into windows: a stream, or each group of one."""
+
+    @property
+    def results(self) -> Plan:
+        """The events to divide, of all groups."""
+        ...
 
     def in_windows(self, window: Window) -> Windowed:
         """What the windows below are made with."""
@@ -76,6 +82,17 @@ class Windows:
         return self.in_windows(Snapshot())
 
     @names_the_call
+    def same_window(self: Divisible) -> Windowed:
+        """Results of the same (tumbling or hopping) window: what belongs to one window, and nothing of its neighbours.
+
+        >>> source("S").group_by("k").hopping(10, hop=5).aggregate(n=count()).same_window().top(2, by=desc("n"))
+        source(S) → group_apply(k) → to_point → topk(tumbling(size=5), k=2, by=n desc) → alter_duration(10)
+
+        Law: over results of ``tumbling(n)`` it is ``tumbling(n)``.
+        """
+        return _same_window(self)
+
+    @names_the_call
     def count_start(self: Divisible, n: int) -> Windowed:
         """Windows over n consecutive distinct start times, with the events that start there.
 
@@ -105,7 +122,6 @@ class Windowed:
     input: Plan
     window: Window
     finish: Callable[[Plan], Stream]  # makes a stream of the computed node; adds the group around it
-    grouped: bool = False
 
     @names_the_call
     def aggregate(
@@ -141,13 +157,9 @@ class Windowed:
         >>> source("S").tumbling(10).top(3, by=desc("v"), rank="place")
         source(S) → topk(tumbling(size=10), k=3, by=v desc, rank=place)
 
-        ``keep`` names the columns to keep (all); in groups give it, without the key, which is added by itself.
+        ``keep`` names the columns to keep (all); in groups the key is kept by itself.
         Law: ``top(1, by=desc("v"))`` has the events whose v is the window's max.
         """
-        if self.grouped and keep is None:
-            raise PlanError(
-                "top in groups needs the columns to keep", fix='name them without the key: keep=["v"]; the key is added'
-            )
         ranked = nodes.TopK(self.input, self.window, k, _orderings(by), rank, output)
         if keep is None:
             return self.finish(ranked)
@@ -200,6 +212,37 @@ class Windowed:
         seen = None if map is None else named_expressions(map)
         given = tuple((params or {}).items())
         return self.finish(nodes.Udo(self.input, self.window, fn, seen, given, clip, stamp, restriction))
+
+
+def _same_window(results: Divisible) -> Windowed:
+    """The results begin with their windows, so their starts tell windows apart."""
+    window = window_of_results(results.results)
+    match window:
+        case Tumbling():
+            return results.in_windows(window)
+        case Hopping(size, hop, offset):
+            starts = results.in_windows(Tumbling(hop, offset))
+
+            def lasting(made: Plan) -> Stream:
+                _refuse_other_lifetimes(made.input if isinstance(made, nodes.Select) else made)
+                return starts.finish(nodes.AlterDuration(made, size))
+
+            return Windowed(nodes.ToPoint(starts.input), starts.window, lasting)
+    raise PlanError(
+        "same_window is for results of tumbling and hopping windows" + ("" if window is None else f", not of {window}"),
+        fix="write it behind .tumbling(…) or .hopping(…), or name the windows: .tumbling(…), .snapshot()",
+    )
+
+
+def _refuse_other_lifetimes(made: Plan) -> None:
+    """What is computed of starts gets the lifetime of the window afterwards, so it may not have one of its own."""
+    if not isinstance(made, nodes.Aggregation | nodes.TopK):
+        raise PlanError("modules do not see windows that overlap as one window", fix="use aggregate or top")
+    if made.output != "window":
+        raise PlanError(
+            f'same_window gives results in their windows, not as output="{made.output}"',
+            fix="leave output out, and write .point_at_end() behind it",
+        )
 
 
 def _orderings(by: Ordering | Iterable[Ordering]) -> tuple[tuple[Expr, Direction], ...]:

@@ -19,7 +19,7 @@ from streamproof.events.event import Event, Insert, write_event
 from streamproof.events.history import History
 from streamproof.events.order import ints
 from streamproof.events.physical import PhysicalStream, to_history
-from streamproof.events.schema import Schema
+from streamproof.events.schema import RE, Schema
 from streamproof.events.time import FOREVER
 from streamproof.language import json as plan_json
 from streamproof.plan.limits import Limits
@@ -70,7 +70,7 @@ class Stream:
     @property
     def is_endless(self) -> bool:
         """Whether an event of the history lasts for ever."""
-        return bool((ints(self.history.rows["re"]) == FOREVER).any())
+        return bool((ints(self.history.rows[RE]) == FOREVER).any())
 
     @property
     def rows(self) -> list[Row]:

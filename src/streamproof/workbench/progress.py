@@ -17,7 +17,7 @@ from streamproof.events.time import BEGINNING, FOREVER, show_tick
 from streamproof.kernels.base import Emission
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
-from streamproof.plan.expr import Col, columns_of
+from streamproof.plan.expr import LIFE_END, Col, columns_of
 from streamproof.plan.windows import Hopping, Snapshot, Tumbling
 from streamproof.workbench.promises import Broken
 
@@ -57,7 +57,7 @@ def _after(node: nodes.Node, cti: int) -> int:
         return cti + (node.by if isinstance(node, nodes.Shift) else min(node.by, 0))
     if isinstance(node, nodes.AlterDuration):
         dur = node.dur
-        reads_end = not isinstance(dur, int | str | None) and Col("re") in columns_of(dur)  # type: ignore[arg-type]
+        reads_end = not isinstance(dur, int | str | None) and Col(LIFE_END) in columns_of(dur)  # type: ignore[arg-type]
         return BEGINNING if reads_end else cti
     if isinstance(node, nodes.Aggregation | nodes.TopK):
         return _of_windows(node, cti)

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from streamproof.events.bag import python_rows
 from streamproof.events.batch import Batch
 from streamproof.events.order import canonical
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
@@ -96,7 +97,6 @@ def _shown(rows: list[tuple[int, int, str]]) -> str:
 def _rows(batch: Batch) -> Rows:
     rows: Rows = Counter()
     if batch.rows.num_rows:
-        for row in canonical(batch.rows).to_pylist():
-            le, re, w = row.pop("le"), row.pop("re"), row.pop("w")
-            rows[le, re, repr(row)] += w  # whole: what is shown to people is cut
+        for le, re, w, payload in python_rows(canonical(batch.rows)):
+            rows[le, re, repr(payload)] += w  # whole: what is shown to people is cut
     return rows

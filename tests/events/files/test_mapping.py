@@ -145,13 +145,10 @@ def test_types_are_inferred_over_the_whole_file(tmp_path: Path, texts: list[str]
     assert str(csv(tmp_path, text, mapping=ColumnMapping(start="t")).schema["v"]) == kind
 
 
-def test_reserved_names_ask_for_a_new_one(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as info:
-        csv(tmp_path, "t,w\n1,2\n", mapping=ColumnMapping(start="t"))
-    assert info.value.name == "reserved_column"
-    assert info.value.fix == 'rename it: ColumnMapping(…, rename={"w": "w_"}), or --map rename.w=w_'
-    reader = csv(tmp_path, "t,w\n1,2\n", mapping=ColumnMapping(start="t", rename={"w": "w_"}))
-    assert reader.history().to_rows()[0].payload == {"w_": 2}
+def test_columns_called_like_ours_are_payload_where_a_mapping_says_what_is_what(tmp_path: Path) -> None:
+    reader = csv(tmp_path, "t,w,le,kind\n1,2,3,a\n", mapping=ColumnMapping(start="t", rename={"w": "re"}))
+    (row,) = reader.history().to_rows()
+    assert (row.le, row.payload) == (1, {"re": 2, "le": 3, "kind": "a"})
 
 
 @pytest.mark.parametrize(

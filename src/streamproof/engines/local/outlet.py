@@ -14,7 +14,7 @@ from streamproof.events.encode import Encoder
 from streamproof.events.history import History
 from streamproof.events.order import ints
 from streamproof.events.physical import PhysicalStream
-from streamproof.events.schema import Schema
+from streamproof.events.schema import RE, Schema
 from streamproof.events.time import BEGINNING
 from streamproof.kernels.delta import Delta
 
@@ -71,7 +71,7 @@ class Outlet:
     def live(self) -> Delta:
         """The rows that may still change, for one who starts to read now."""
         rows = self.history.rows
-        open_rows = rows.filter(pa.array(ints(rows["re"]) >= self.frontier))
+        open_rows = rows.filter(pa.array(ints(rows[RE]) >= self.frontier))
         return Delta.from_batch(Batch(self.schema, open_rows, self.frontier))
 
     def pull(self) -> list[Batch]:

@@ -32,7 +32,7 @@ from streamproof.kernels.windows.kernel import WindowKernel
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.driving import Drift, During, Pairing, Transition
-from streamproof.plan.expr import Col, columns_of
+from streamproof.plan.expr import LIFE_END, Col, columns_of
 from streamproof.plan.rules import Rules
 
 
@@ -50,7 +50,7 @@ def _alter_duration(typed: Typed, context: Context) -> Kernel:
     node = typed.node
     assert isinstance(node, nodes.AlterDuration)
     constant = node.dur is None or isinstance(node.dur, int | str) or hasattr(node.dur, "days")
-    reads_end = not constant and Col("re") in columns_of(node.dur)  # type: ignore[arg-type]  # an expression then
+    reads_end = not constant and Col(LIFE_END) in columns_of(node.dur)  # type: ignore[arg-type]  # an expression then
     return EndDependentDurationKernel(typed, context) if reads_end else AlterDurationKernel(typed, context)
 
 

@@ -20,7 +20,7 @@ from streamproof.errors import StreamproofError
 from streamproof.events.history import Row
 from streamproof.events.schema import INT64, Schema, Type
 from streamproof.plan.check import Typed
-from streamproof.plan.expr import Col, Expr, Side
+from streamproof.plan.expr import LIFE_END, LIFE_START, Col, Expr, Side
 from streamproof.plan.labels import label
 
 Reason: TypeAlias = "tuple[str, Callable[[Row, Record], StreamproofError]]"
@@ -51,7 +51,7 @@ class Relation:
 def side_env(schema: Schema, *, prefix: str = "", side: Side | None = None) -> Env:
     """The columns of one input, with a prefix where there are two."""
     found = {Col(name, side): Sql(f"{prefix}c{n}", kind, atom=True) for n, (name, kind) in enumerate(schema)}
-    times = {Col(name, side): Sql(f"{prefix}{name}", INT64, atom=True) for name in ("le", "re")}
+    times = {Col(time, side): Sql(f"{prefix}{time[1:]}", INT64, atom=True) for time in (LIFE_START, LIFE_END)}
     return Env({**found, **times})
 
 

@@ -18,7 +18,7 @@ from streamproof.events.history import Row
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
-from streamproof.plan.expr import Col, columns_of
+from streamproof.plan.expr import LIFE_END, Col, columns_of
 
 INFINITE = whole(FOREVER)
 BEFORE_ALL = whole(BEGINNING)
@@ -66,7 +66,7 @@ def alter_duration(compiler: Compiler, typed: Typed, node: nodes.AlterDuration, 
         return _moved(compiler, typed, source, "le", f"{INFINITE} AS re")
     dur = node.dur
     assert not isinstance(dur, int | str | timedelta)  # the check made lengths of time into constants
-    reads_end = Col("re") in columns_of(dur)
+    reads_end = Col(LIFE_END) in columns_of(dur)
     table, (length,) = values(compiler, source.table, source.env(), [dur])
     known = f"CASE WHEN re >= {INFINITE} THEN NULL ELSE {length.text} END" if reads_end else length.text
     stays = f"re >= {INFINITE}" if reads_end else "FALSE"

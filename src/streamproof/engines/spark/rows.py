@@ -6,12 +6,26 @@ of nothing but nulls is a bigint there.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from streamproof.errors import InputError, did_you_mean
-from streamproof.events.schema import INT64, NULL, RESERVED, Schema, Type, check_names, type_of_arrow
+from streamproof.events.schema import (
+    INT64,
+    NULL,
+    SIGNED,
+    Schema,
+    Type,
+    W,
+    beside,
+    check_names,
+    column_name,
+    own_columns,
+    payload_name,
+    type_of_arrow,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,9 +61,10 @@ def schema_of(frame: DataFrame) -> Schema:
     """The payload of a DataFrame; le, re and w are its lifetimes and weights."""
     from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415
 
-    fields = [field for field in frame.schema.fields if field.name not in RESERVED]
-    check_names([field.name for field in fields], InputError)
-    return Schema(tuple((field.name, type_of_arrow(to_arrow_type(field.dataType))) for field in fields))
+    own = own_columns(frame.columns, SIGNED).values()
+    fields = {payload_name(field.name): field.dataType for field in frame.schema.fields if field.name not in own}
+    check_names([payload_name(name) for name in frame.columns if name not in own], InputError)
+    return Schema(tuple((name, type_of_arrow(to_arrow_type(kind))) for name, kind in fields.items()))
 
 
 def inner_frame(frame: DataFrame, schema: Schema) -> tuple[DataFrame, dict[str, str]]:
@@ -61,14 +76,17 @@ def inner_frame(frame: DataFrame, schema: Schema) -> tuple[DataFrame, dict[str, 
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     names = frame.columns
-    for name in (*TIMES, *schema.names):
+    payload = [column_name(name) if column_name(name) in names else name for name in schema.names]
+    own = own_columns((name for name in names if name not in payload), SIGNED)
+    times = [own.get(name, name) for name in TIMES]
+    for name in (*times, *payload):
         if name not in names:
             fix = did_you_mean(name, names)
             raise InputError(f'the DataFrame has no column "{name}"', fix=fix, name="unknown_column")
-    _refuse_other_times(frame)
+    _refuse_other_times(frame, own.values())
     apart = len({name.lower() for name in names}) == len(names)  # else Spark cannot tell them by their names
     placed = frame if apart else frame.toDF(*(f"n{n}" for n in range(len(names))))
-    wanted = [*((name, INT64) for name in TIMES), *schema]
+    wanted = [*((name, INT64) for name in times), *zip(payload, _kinds(schema), strict=True)]
     inner = [*TIMES, *(f"c{n}" for n in range(len(schema.columns)))]
     found = dict(zip(reversed(names), reversed(frame.schema.fields), strict=True))
 
@@ -77,9 +95,9 @@ def inner_frame(frame: DataFrame, schema: Schema) -> tuple[DataFrame, dict[str, 
         return read if found[name].dataType == spark_type(kind) else f"cast({read} AS {sql_type(kind)})"
 
     read = {new: column(name, kind) for (name, kind), new in zip(wanted, inner, strict=True)}
-    if "w" not in names:
+    if "w" not in own:
         return placed, read
-    weighed = placed.selectExpr(*(f"{text} AS {new}" for new, text in read.items()), f"{column('w', INT64)} AS w")
+    weighed = placed.selectExpr(*(f"{text} AS {new}" for new, text in read.items()), f"{column(own['w'], INT64)} AS w")
     counted = weighed.groupBy(*inner).agg(f.sum("w").alias("w")).filter(f.col("w") > 0)
     copies = f.explode(f.sequence(f.lit(1).cast("long"), f.col("w"))).alias("copy")
     return counted.select(*inner, copies).drop("copy"), {name: name for name in inner}
@@ -94,10 +112,10 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _refuse_other_times(frame: DataFrame) -> None:
+def _refuse_other_times(frame: DataFrame, own: Collection[str]) -> None:
     whole = ("tinyint", "smallint", "int", "bigint")
     for field in frame.schema.fields:
-        if field.name in RESERVED and field.dataType.simpleString() not in whole:
+        if field.name in own and field.dataType.simpleString() not in whole:
             raise InputError(
                 f'the column "{field.name}" is {field.dataType.simpleString()}, not ticks',
                 fix=f'make whole numbers of it, e.g. functions.unix_micros("{field.name}")',
@@ -128,15 +146,18 @@ def without_empty_chunks(table: pa.Table) -> pa.Table:
 def table_of(frame: DataFrame, schema: Schema) -> pa.Table:
     """The rows of an inner DataFrame: le, re and the payload, in the types of the schema."""
     found: pa.Table = frame.toArrow()
-    fields = [("le", pa.int64()), ("re", pa.int64()), *((name, kind.arrow) for name, kind in schema)]
-    arrays = [_typed(found.column(n), kind) for n, (_, kind) in enumerate(fields)]
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+    fields = schema.arrow_rows.remove(W)
+    arrays = [_typed(found.column(n), field.type) for n, field in enumerate(fields)]
+    return pa.Table.from_arrays(arrays, schema=fields)
 
 
 def outer_frame(frame: DataFrame, schema: Schema) -> DataFrame:
     """An inner DataFrame under the names of the schema."""
-    columns = [f"{'NULL' if kind == NULL else f'c{n}'} AS {quoted(name)}" for n, (name, kind) in enumerate(schema)]
-    return frame.selectExpr(*TIMES, *columns)
+    columns = [
+        f"{'NULL' if kind == NULL else f'c{n}'} AS {quoted(column_name(name))}" for n, (name, kind) in enumerate(schema)
+    ]
+    times = (f"{time} AS {name}" for time, name in zip(TIMES, beside(SIGNED, schema.names), strict=False))
+    return frame.selectExpr(*times, *columns)
 
 
 def _kinds(schema: Schema) -> list[Type]:

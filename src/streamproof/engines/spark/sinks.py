@@ -33,8 +33,8 @@ from streamproof.events.files.writer import table_of
 from streamproof.events.history import History
 from streamproof.events.order import ints
 from streamproof.events.physical import to_history
-from streamproof.events.schema import Schema
-from streamproof.events.stream import PhysicalStream, column_name
+from streamproof.events.schema import RE, Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import BEGINNING
 
 Content: TypeAlias = Literal["events", "rows", "cht"]
@@ -222,7 +222,7 @@ class FileSink:
         schema = self._output.schema
         parts = [_read_rows(self.folder / name, schema, self.format) for name in before["open"]]
         now = consolidate(pa.concat_tables([*parts, batch.rows]))
-        sealed = ints(now["re"]) < batch.cti
+        sealed = ints(now[RE]) < batch.cti
         made: dict[str, Any] = {"open": [], "sealed": list(before["sealed"])}
         for kind, keep in (("sealed", sealed), ("open", ~sealed)):
             if keep.any():
@@ -289,7 +289,7 @@ def _write_table(table: pa.Table, schema: Schema, content: Content, path: Path) 
 
 
 def _flat(table: pa.Table, schema: Schema) -> pa.Table:
-    return table.rename_columns(["le", "re", "w", *(column_name(name) for name in schema.names)])
+    return table.rename_columns(schema.arrow_rows.names)
 
 
 def _json_rows(table: pa.Table, schema: Schema) -> str:

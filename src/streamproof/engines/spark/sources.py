@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from streamproof.engines.spark.rows import quoted
 from streamproof.engines.spark.stream.doors import BUCKET, WITH_KINDS, Form
 from streamproof.errors import InputError
-from streamproof.events.files.mapping import ColumnMapping, HistoryLayout, layout_of, require
+from streamproof.events.files.mapping import ColumnMapping, OwnLayout, layout_of, require
 from streamproof.events.schema import (
     BOOL,
     DATE,
@@ -85,18 +85,19 @@ class SparkSource:
     def __init__(self, name: str, frame: DataFrame, layout: Layout | None) -> None:
         self.name, self._frame = name, frame
         names = frame.columns
+        refuse_alike(names, f"source {name}")
         self._feed = layout if isinstance(layout, ChangeFeed) else None
         self._mapping = _mapping(layout, names)
         self._roles = self._mapping.roles(names)
         self._columns = self._payload(names)
-        self._weight = "w" if self._own and "w" in names and "kind" not in self._roles else None
+        self._weight = self._mapping.weight if isinstance(self._mapping, OwnLayout) else None
         self.unit = self._unit()
         kinds = {field.name: field.dataType for field in frame.schema}
         self.schema = Schema(tuple((p, self._type(kinds[c], c)) for p, c in self._columns.items()), self.unit)
 
     @property
     def _own(self) -> bool:
-        return isinstance(self._mapping, HistoryLayout)
+        return isinstance(self._mapping, OwnLayout)
 
     def _payload(self, names: Sequence[str]) -> dict[str, str]:
         if self._feed is None:
@@ -192,7 +193,7 @@ class SparkSource:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         if self._feed is None:
-            return F.col("w").cast("bigint")
+            return F.col(quoted(self._weight or "w")).cast("bigint")
         change = F.col(quoted(self._feed.change))
         taken = F.when(change.isin(list(self._feed.deleted)), F.lit(-1))
         return taken.when(change.isin(list(self._feed.inserted)), F.lit(1)).cast("bigint")  # else the door refuses it
@@ -233,6 +234,20 @@ class SparkSource:
             return start + F.col(quoted(self._roles["duration"])).cast("bigint")
         span = 1 if self._mapping.duration is None else duration(self._mapping.duration, self.unit)
         return start + F.lit(span).cast("bigint")
+
+
+def refuse_alike(names: Sequence[str], at: str) -> None:
+    """Refuse columns that differ in case alone: a streaming table of Spark cannot tell them apart."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.casefold(), name)
+        if other != name:
+            raise InputError(
+                f'the columns "{other}" and "{name}" differ in case alone, which Spark cannot read as a stream',
+                at=at,
+                fix=f'rename one, e.g. ColumnMapping(…, rename={{"{name}": "{name}_"}}), or use another engine',
+                name="duplicate_column",
+            )
 
 
 def _mapping(layout: Layout | None, names: Sequence[str]) -> ColumnMapping:

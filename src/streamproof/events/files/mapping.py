@@ -1,19 +1,18 @@
 """Which columns of a file are the lifetime, the id and the payload.
 
->>> mapping = ColumnMapping(start="time", duration="1h", rename={"w": "weight"})
+>>> mapping = ColumnMapping(start="time", duration="1h", rename={"mag": "magnitude"})
 >>> mapping.payload_columns(["time", "mag", "w"])
-{'mag': 'mag', 'weight': 'w'}
+{'magnitude': 'mag', 'w': 'w'}
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from streamproof.errors import InputError, did_you_mean
-from streamproof.events.schema import RESERVED, check_names
-from streamproof.events.stream import CONTROL, payload_name
+from streamproof.events.schema import SIGNED, check_names, own_columns, payload_name
+from streamproof.events.stream import CONTROL
 from streamproof.events.time import Span, Unit
 
 
@@ -59,32 +58,37 @@ class ColumnMapping:
         for column in [*chosen, *self.rename]:
             require(column, names, "ColumnMapping(payload=…, rename=…)")
         columns = {self.rename.get(column, column): column for column in chosen}
-        if len(columns) < len(chosen):
-            check_names([self.rename.get(column, column) for column in chosen], InputError)
-        _refuse_reserved(columns)
+        check_names([self.rename.get(column, column) for column in chosen], InputError)
         return columns
 
 
-class HistoryLayout(ColumnMapping):
-    """Our own layout of a history: le, re, perhaps w, and the payload."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnLayout(ColumnMapping):
+    """A layout of our own: kind, id, le, re, re_new and the payload; or le, re, perhaps w, and the payload."""
 
-    __slots__ = ()
+    weight: str | None = None  # how often a row counts
 
     def payload_columns(self, names: Sequence[str]) -> dict[str, str]:
-        taken = [*self.roles(names).values(), "w"]
+        taken = [*self.roles(names).values(), self.weight]
         return {payload_name(name): name for name in names if name not in taken}
 
 
-HISTORY: Final = HistoryLayout(start="le", end="re")
-PHYSICAL: Final = HistoryLayout(start="le", end="re", id="id", kind="kind", new_end="re_new")
+def layout_of(names: Sequence[str]) -> OwnLayout:
+    """Our own layout that these columns have; any other file needs a mapping.
 
-
-def layout_of(names: Sequence[str]) -> ColumnMapping:
-    """Our own layout that these columns have; any other file needs a mapping."""
-    if set(CONTROL.names) <= set(names):
-        return PHYSICAL
-    if {"le", "re"} <= set(names):
-        return HISTORY
+    >>> layout_of(["le", "re", "w", "v"]).payload_columns(["le", "re", "w", "v"])
+    {'v': 'v'}
+    >>> named = ["streamproof_le", "streamproof_re", "w", "le"]
+    >>> layout_of(named).start, layout_of(named).payload_columns(named)
+    ('streamproof_le', {'w': 'w', 'le': 'le'})
+    """
+    events, signed = own_columns(names, CONTROL.names), own_columns(names, SIGNED)
+    if len(events) == len(CONTROL):
+        return OwnLayout(
+            start=events["le"], end=events["re"], id=events["id"], kind=events["kind"], new_end=events["re_new"]
+        )
+    if {"le", "re"} <= set(signed):
+        return OwnLayout(start=signed["le"], end=signed["re"], weight=signed.get("w"))
     shown = ", ".join(names[:20])
     raise InputError(
         f"the file has no columns le and re, so it is not clear when its events happen; its columns: {shown}",
@@ -104,14 +108,3 @@ def require(column: str, names: Sequence[str], at: str) -> None:
         raise InputError(
             f'the file has no column "{column}"', at=at, fix=did_you_mean(column, names), name="unknown_column"
         )
-
-
-def _refuse_reserved(columns: Mapping[str, str]) -> None:
-    for name, column in columns.items():
-        if name in RESERVED:
-            raise InputError(
-                f'the column name "{name}" is reserved for lifetimes and weights',
-                at=f'column "{column}"',
-                fix=f'rename it: ColumnMapping(…, rename={{"{column}": "{name}_"}}), or --map rename.{column}={name}_',
-                name="reserved_column",
-            )

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from streamproof.errors import InputError, PlanError
 from streamproof.events.bag import take
-from streamproof.events.files.mapping import ColumnMapping, HistoryLayout, layout_of
+from streamproof.events.files.mapping import ColumnMapping, OwnLayout, layout_of
 from streamproof.events.files.rejects import Faults, Rejects
 from streamproof.events.files.times import Clock, looks_numeric, ticks
 from streamproof.events.files.values import CANDIDATES, narrowest, possible_types, text_of, typed_column
@@ -79,7 +79,7 @@ class Tabular:
         names = file.fields.names
         self._mapping = mapping or layout_of(names)
         self._roles = self._mapping.roles(names)
-        self._weight = "w" if self._own and "w" in names else None
+        self._weight = self._mapping.weight if isinstance(self._mapping, OwnLayout) else None
         self._columns = self._mapping.payload_columns(names)
         self.complete = "kind" not in self._roles
         self.makes_ids = self.complete and "id" not in self._roles
@@ -93,7 +93,7 @@ class Tabular:
 
     @property
     def _own(self) -> bool:
-        return isinstance(self._mapping, HistoryLayout)
+        return isinstance(self._mapping, OwnLayout)
 
     def _meant(self, numbers: bool, given: str | None) -> Clock:
         word = self._mapping.unit or given
@@ -210,9 +210,10 @@ class Tabular:
     def _weights(self, part: Part, faults: Faults) -> Ints:
         if self._weight is None:
             return np.ones(part.rows.num_rows, np.int64)
-        array = typed_column(text_of(one_array(part.rows["w"]), "w", faults), "w", INT64, faults)
+        column = text_of(one_array(part.rows[self._weight]), self._weight, faults)
+        array = typed_column(column, self._weight, INT64, faults)
         weights: Ints = array.fill_null(0).to_numpy(zero_copy_only=False)
-        faults.add(weights < 1, "the weight w is not a positive number of events")
+        faults.add(weights < 1, f"the weight {self._weight} is not a positive number of events")
         return weights
 
     def _ids(self, part: Part, kind: Kinds, faults: Faults) -> pa.Array:

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 from streamproof.errors import InputError
 from streamproof.events.files.metadata import with_metadata
 from streamproof.events.history import History
-from streamproof.events.schema import RESERVED
-from streamproof.events.stream import KIND_WORDS, PhysicalStream, column_name
+from streamproof.events.schema import LE, RE, W, beside, column_name
+from streamproof.events.stream import CONTROL, KIND_WORDS, PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER
 
 
@@ -62,11 +62,11 @@ def _umask() -> int:
 def table_of(content: PhysicalStream | History) -> pa.Table:
     """The rows as a flat table: le, re, w and the payload of a history, or the control columns and the payload."""
     if isinstance(content, History):
-        names = [*RESERVED, *(column_name(name) for name in content.schema.names)]
-        rows = content.rows.rename_columns(names)
-        return rows if np.any(content.rows["w"].to_numpy() != 1) else rows.drop_columns("w")
+        return content.rows if np.any(content.rows[W].to_numpy() != 1) else content.rows.remove_column(W)
     words = pa.array(KIND_WORDS).take(pa.array(content.kinds))
-    return content.rows.set_column(0, "kind", words)
+    payload = content.schema.names
+    names = [*beside(CONTROL.names, payload), *map(column_name, payload)]
+    return content.rows.set_column(0, "kind", words).rename_columns(names)
 
 
 def write_jsonl(content: PhysicalStream | History, path: Path) -> None:
@@ -78,12 +78,17 @@ def write_csv(content: PhysicalStream | History, path: Path) -> None:
     pv.write_csv(table_for_csv(content), path)
 
 
+def times_in(content: PhysicalStream | History) -> tuple[int, ...]:
+    """The places of the columns that hold times, in the flat table."""
+    return (LE, RE) if isinstance(content, History) else tuple(map(CONTROL.names.index, ("le", "re", "re_new")))
+
+
 def table_for_csv(content: PhysicalStream | History) -> pa.Table:
     """The rows as a flat table of what CSV can hold."""
-    table = table_of(content)
+    table, times = table_of(content), times_in(content)
     for index, field in enumerate(table.schema):
         column = table.column(index)
-        if field.name in ("le", "re", "re_new"):
+        if index in times:
             table = table.set_column(index, field.name, _times_in_text(column))
         elif pa.types.is_null(field.type):
             table = table.set_column(index, field.name, column.cast(pa.string()))

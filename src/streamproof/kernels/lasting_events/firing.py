@@ -28,7 +28,7 @@ from streamproof.kernels.store import Store
 from streamproof.plan.check import Typed
 from streamproof.plan.driven.typed import measured_as
 from streamproof.plan.driving import Drift, Transition
-from streamproof.plan.expr import Cast, Col, Expr, Lit
+from streamproof.plan.expr import LIFE_START, Cast, Col, Expr, Lit
 from streamproof.plan.typing import Scope
 
 VALUE, KNOWN = PAYLOAD, PAYLOAD + 1  # the value that decides, and whether there is one
@@ -62,7 +62,7 @@ class _FiringKernel(Settling):
         refuse_late(delta)
         lost = self._context.lost_rows(len(delta))
         columns = dict(zip(map(Col, self._names), delta.columns, strict=True))
-        found = self._value(Columns({**columns, Col("le"): pa.array(delta.le)}, len(delta), lost=lost))
+        found = self._value(Columns({**columns, Col(LIFE_START): pa.array(delta.le)}, len(delta), lost=lost))
         value, known = self.measured(found)
         key = cells_of(self.keys.layout, [delta.columns[n] for n in self._key], len(delta), self._context)
         cells = cells_of(self.layout, delta.columns, len(delta), self._context)

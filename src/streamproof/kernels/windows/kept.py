@@ -17,7 +17,7 @@ from streamproof.kernels.delta import Delta
 from streamproof.kernels.expressions import Columns, LostRows, compile_expression
 from streamproof.kernels.expressions.compile import Evaluation
 from streamproof.kernels.windows.segments import Members
-from streamproof.plan.expr import Apply, Cast, Col, Expr, walk
+from streamproof.plan.expr import LIFE_START, Apply, Cast, Col, Expr, walk
 from streamproof.plan.typing import Scope, type_of
 
 Read = Callable[[Delta], pa.Array]
@@ -101,7 +101,7 @@ class Kept:
 
 def _columns(delta: Delta, names: tuple[str, ...], lost: LostRows | None = None) -> Columns:
     found: dict[Col, pa.Array] = {Col(name): column for name, column in zip(names, delta.columns, strict=True)}
-    found[Col("le")] = pa.array(delta.le)
+    found[Col(LIFE_START)] = pa.array(delta.le)
     return Columns(found, len(delta), lost=lost)
 
 

@@ -15,14 +15,14 @@ from streamproof.events.time import TICKS_PER_SECOND, Unit, to_tick
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.driven.query import Clock, Cron, Every, Once
-from streamproof.plan.expr import Call, Expr, Lit, all_of
+from streamproof.plan.expr import LIFE_START, Call, Expr, Lit, all_of
 from streamproof.plan.expr import Col as Column
 from streamproof.plan.nodes import Plan
 from streamproof.plan.windows import Hopping
 
 ONE = "one"
 """The column of events that carry nothing else."""
-LE = Column("le")
+LE = Column(LIFE_START)
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _FIELDS = (("second", 60), ("minute", 60), ("hour", 24))
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TypeAlias
 
 from streamproof.errors import StreamproofError, did_you_mean
-from streamproof.events.schema import BOOL, Schema
+from streamproof.events.schema import BOOL, OWN_PREFIX, Schema
 from streamproof.events.time import Span, Unit, duration
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
@@ -35,7 +35,7 @@ from streamproof.plan.driven.query import (
     parts_of,
 )
 from streamproof.plan.driving import Drift, During, Pairing, Transition
-from streamproof.plan.expr import Call, Col, Expr, all_of, columns_of, literal
+from streamproof.plan.expr import LIFE_START, Call, Col, Expr, all_of, columns_of, literal
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
 from streamproof.plan.typing import Scope, require
@@ -151,7 +151,11 @@ class Events:
     def check_columns(self, stream: str, expr: Expr | None, at: int | None) -> None:
         """Refuse columns that a stream does not have."""
         for column in sorted(columns_of(expr) if expr is not None else (), key=lambda c: c.name):
-            if column.side is None and column.name != "le" and OTHER not in column.name:
+            if (
+                column.side is None
+                and column.name not in ("le", OWN_PREFIX + "le", LIFE_START)
+                and OTHER not in column.name
+            ):
                 self.check_column(stream, column.name, word_offset(self.query.text, column.name, at))
 
     def check_column(self, stream: str, name: str, at: int | None) -> None:

@@ -25,7 +25,7 @@ from typing import Final
 
 from streamproof.events.time import FOREVER, Span
 from streamproof.plan import nodes
-from streamproof.plan.expr import TRUE, Col, Expr, Lit, columns_of, user_functions, walk
+from streamproof.plan.expr import LIFE_END, TRUE, Col, Expr, Lit, columns_of, user_functions, walk
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Named, Node, Plan
 from streamproof.plan.rewrites.substitute import LARGEST, both_of, size, with_definitions
@@ -79,7 +79,7 @@ def _same_starts(plan: Plan) -> Plan | None:
 
 
 def _reads_end(dur: Expr | Span | None) -> bool:
-    return not isinstance(dur, int | str | timedelta | None) and Col("re") in columns_of(dur)
+    return not isinstance(dur, int | str | timedelta | None) and Col(LIFE_END) in columns_of(dur)
 
 
 def _united(plan: Plan) -> tuple[Plan, ...]:

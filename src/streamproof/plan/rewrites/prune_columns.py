@@ -27,7 +27,7 @@ from typing import Any, Final
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, check
 from streamproof.plan.driving import Drift, During, Pairing, Transition
-from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit, Side, columns_of
+from streamproof.plan.expr import LIFE_START, Apply, Call, Case, Cast, Col, Expr, Lit, Side, columns_of
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Named, Plan
 from streamproof.plan.rewrites.normal_form import inputs_in_scope, parts_in_scope, to_plan
@@ -205,7 +205,7 @@ def _read_by(exprs: Iterable[Expr]) -> Names:
 
 def _of_side(exprs: Iterable[Expr], side: Side) -> Names:
     columns = (column for expr in exprs for column in columns_of(expr))
-    return frozenset(column.name for column in columns if column.side == side and column.name != "le")
+    return frozenset(column.name for column in columns if column.side == side and column.name != LIFE_START)
 
 
 # --- narrowing --------------------------------------------------------------------------------------------------------

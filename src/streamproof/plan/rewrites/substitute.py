@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from streamproof.plan.expr import (
+    LIFE_END,
+    LIFE_START,
     Apply,
     Call,
     Case,
@@ -39,7 +41,7 @@ SAFE: Final = frozenset({
 LARGEST: Final = 150
 """The most nodes that putting expressions together may give one of them."""
 
-_TIMES: Final = ("le", "re")
+_TIMES: Final = (LIFE_START, LIFE_END)
 
 
 def can_fail(expr: Expr) -> bool:

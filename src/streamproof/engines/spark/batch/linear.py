@@ -22,7 +22,7 @@ from streamproof.events.schema import BOOL, INT64
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
-from streamproof.plan.expr import Col, columns_of
+from streamproof.plan.expr import LIFE_END, Col, columns_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -91,7 +91,7 @@ def alter_duration(context: Context, typed: Typed, node: nodes.AlterDuration, so
         return source.timed(source.frame, "le", f"{FOREVER}L")
     assert not isinstance(dur, int | str | timedelta)  # the check made lengths of time into constants
     frame, (length,) = values(source.frame, source.env(), [dur], context.settings.registry)
-    reads_end = Col("re") in columns_of(dur)
+    reads_end = Col(LIFE_END) in columns_of(dur)
     ticks = convert(length, INT64).column
     stays = f.col("re") >= FOREVER if reads_end else f.lit(False)
     timed = frame.withColumn("dur", f.when(stays, None).otherwise(ticks) if reads_end else ticks)

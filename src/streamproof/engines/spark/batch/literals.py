@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 from streamproof.engines.spark.batch.relation import Env, Value
 from streamproof.engines.spark.rows import sql_type
 from streamproof.events.schema import Type
+from streamproof.plan.expr import LIFE_START
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -41,7 +42,7 @@ def null_of(kind: Type) -> Value:
 
 def opaque(value: Value, env: Env) -> Value:
     """A constant that Spark does not compute with before it has seen a row: there may be none to raise an error for."""
-    start = env[next(column for column in env if column.name == "le")].column
+    start = env[next(column for column in env if column.name == LIFE_START)].column
     return replace(value, column=f.when(start == 2**63 - 1, None).otherwise(value.column), atom=False)
 
 

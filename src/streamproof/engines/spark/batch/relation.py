@@ -14,8 +14,8 @@ from pyspark import SparkContext
 from pyspark.sql import functions as f
 
 from streamproof.engines.base import Settings
-from streamproof.events.schema import INT64, RESERVED, Schema, Type
-from streamproof.plan.expr import Col, Side
+from streamproof.events.schema import INT64, Schema, Type
+from streamproof.plan.expr import LIFE_END, LIFE_START, Col, Side
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -58,8 +58,8 @@ class Relation:
 
     def column(self, col: Col) -> tuple[str, Type]:
         """What a column of the input, or a time, is called here, and its type."""
-        if col.name in RESERVED:
-            return col.name, INT64
+        if col.name in (LIFE_START, LIFE_END):
+            return col.name[1:], INT64
         return f"c{self.schema.names.index(col.name)}", self.schema[col.name]
 
     def env(self) -> Env:
@@ -79,7 +79,7 @@ class Relation:
 def side_env(schema: Schema, *, prefix: str = "", side: Side | None = None) -> Env:
     """The columns of one input, with a prefix where there are two."""
     found = {Col(name, side): (f"{prefix}c{n}", kind) for n, (name, kind) in enumerate(schema)}
-    times = {Col(name, side): (f"{prefix}{name}", INT64) for name in ("le", "re")}
+    times = {Col(time, side): (f"{prefix}{time[1:]}", INT64) for time in (LIFE_START, LIFE_END)}
     return _Columns({**found, **times})
 
 

@@ -19,7 +19,7 @@ from streamproof.engines.spark.session import meaning
 from streamproof.errors import ErrorName, InfrastructureError, InputError, StreamproofError, did_you_mean
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
-from streamproof.events.schema import NULL, Schema
+from streamproof.events.schema import NULL, SIGNED, Schema, own_columns
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, walk
@@ -68,7 +68,8 @@ def batch(spark: SparkSession, plan: Plan, inputs: Mapping[str, object], setting
 
 def _outer(context: Context, typed: Typed) -> DataFrame:
     """The result under the names of the schema, which a select gives by itself."""
-    if isinstance(typed.node, nodes.Select) and NULL not in (kind for _, kind in typed.schema):
+    plain = typed.schema.arrow_rows.names == [*SIGNED, *typed.schema.names]
+    if plain and isinstance(typed.node, nodes.Select) and NULL not in (kind for _, kind in typed.schema):
         source = build(context, typed.inputs[0])
         context.note = label(typed.node)
         return projected(context, typed.node, source, typed.schema.names)
@@ -79,7 +80,8 @@ def _one_row_each(inputs: Mapping[str, object]) -> dict[str, DataFrame]:
     """The DataFrames among the inputs that have a row for each event: no weights."""
     from pyspark.sql import DataFrame  # noqa: PLC0415
 
-    return {name: frame for name, frame in inputs.items() if isinstance(frame, DataFrame) and "w" not in frame.columns}
+    frames = {name: frame for name, frame in inputs.items() if isinstance(frame, DataFrame)}
+    return {name: frame for name, frame in frames.items() if "w" not in own_columns(frame.columns, SIGNED)}
 
 
 def _opened(spark: SparkSession, name: str, given: Any, declared: Schema | None) -> tuple[Schema, DataFrame]:

@@ -24,6 +24,7 @@ from streamproof.events.batch import Batch
 from streamproof.events.encode import Encoder
 from streamproof.events.order import ints
 from streamproof.events.physical import to_batches
+from streamproof.events.schema import LE
 from streamproof.events.time import BEGINNING
 from streamproof.kernels.base import Context
 from streamproof.kernels.delta import Delta
@@ -117,7 +118,7 @@ class Bucket:
             table = from_blobs([part.rows for part in parts if part.rows is not None], door.arrow)
             late = LateRows.of(door, table, self.frontiers[door.name])
             table = late.kept
-        starts = ints(table["le"])
+        starts = ints(table[LE])
         self.latest = max(self.latest, int(starts.max(initial=BEGINNING)))
         self.frontiers[door.name] = max(self.frontiers[door.name], cti)
         return Batch(door.schema, table, self.frontiers[door.name]), late

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from streamproof.engines.base import Settings
 from streamproof.engines.spark.metrics import Metrics
 from streamproof.engines.spark.sinks import Sink
-from streamproof.engines.spark.sources import Layout, layouts_of
+from streamproof.engines.spark.sources import Layout, layouts_of, refuse_alike
 from streamproof.engines.spark.stream.doors import Door
 from streamproof.engines.spark.stream.query import StreamQuery, make_query
 from streamproof.engines.spark.stream.running import Watcher
@@ -106,6 +106,8 @@ class FileRun:
         return rejected(self.checkpoint / SPOOL)
 
     def _stream(self, spark: SparkSession, folder: Path, pattern: str) -> DataFrame:
+        first = min(folder.glob(pattern), default=None)
+        refuse_alike(pq.read_schema(first).names if first is not None else (), str(folder))
         schema = spark.read.option("pathGlobFilter", pattern).parquet(str(folder)).schema
         reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", self.files_per_batch)
         return reader.option("pathGlobFilter", pattern).parquet(str(folder))

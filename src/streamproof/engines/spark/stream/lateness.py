@@ -15,8 +15,10 @@ import pyarrow as pa
 
 from streamproof.engines.spark.stream.doors import Door, plain_value
 from streamproof.errors import InputError
+from streamproof.events.bag import python_rows
 from streamproof.events.notation import show_payload
 from streamproof.events.order import Flags, Ints, group_numbers, int_piece, ints, pack, pieces_of, sort_rows
+from streamproof.events.schema import LE, RE, W
 from streamproof.events.time import BEGINNING, show_tick
 
 
@@ -44,16 +46,16 @@ class LateRows:
 
 
 def _late(door: Door, table: pa.Table, cti: int) -> Flags:
-    early: Flags = ints(table["le"]) < cti
+    early: Flags = ints(table[LE]) < cti
     if door.form == "inserts" or not early.any():
         return early
     places = np.flatnonzero(early)
     rows = table.take(pa.array(places))
     groups = _alike(rows)
     moved = np.zeros(groups.max() + 1, np.int64)
-    np.add.at(moved, groups, ints(rows["w"]))
+    np.add.at(moved, groups, ints(rows[W]))
     ends = np.full(len(moved), np.iinfo(np.int64).max)
-    np.minimum.at(ends, groups, ints(rows["re"]))
+    np.minimum.at(ends, groups, ints(rows[RE]))
     legal = (moved == 0) & (ends >= cti)
     early[places] = ~legal[groups]
     return early
@@ -62,16 +64,15 @@ def _late(door: Door, table: pa.Table, cti: int) -> Flags:
 def _alike(rows: pa.Table) -> Ints:
     """A number per row: equal where start and payload are."""
     payload = pieces_of(rows.select(range(3, rows.num_columns)))
-    return group_numbers(*sort_rows(pack([int_piece(ints(rows["le"])), *payload]), rows.num_rows))
+    return group_numbers(*sort_rows(pack([int_piece(ints(rows[LE])), *payload]), rows.num_rows))
 
 
 def _error(door: Door, table: pa.Table, index: int, cti: int) -> InputError:
-    row = table.slice(index, 1).to_pylist()[0]
-    le, re, w = (row.pop(name) for name in ("le", "re", "w"))
+    le, re, w, payload = next(python_rows(table.slice(index, 1)))
     sign = "+" if w > 0 else "−"
     return InputError(
         f"a change from {show_tick(le)} on, but an earlier CTI promised no change before {show_tick(cti)}",
-        at=f"source {door.name}, {sign}[{show_tick(le)}, {show_tick(re)}) {show_payload(row)}",
+        at=f"source {door.name}, {sign}[{show_tick(le)}, {show_tick(re)}) {show_payload(payload)}",
         fix='send the event before its CTI, delay CTIs (advance_time), or let it go: on_error="drop" or "dead_letter"',
         name="cti_violation",
     )
@@ -79,9 +80,9 @@ def _error(door: Door, table: pa.Table, index: int, cti: int) -> InputError:
 
 def _letters(door: Door, rows: pa.Table, cti: int) -> bytes:
     lines = []
-    for row in rows.to_pylist():
-        event = {"le": row.pop("le"), "re": row.pop("re"), "w": row.pop("w")}
-        payload = {name: plain_value(value) for name, value in row.items()}
+    for le, re, w, payload in python_rows(rows):
+        plain = {name: plain_value(value) for name, value in payload.items()}
+        event = {"le": le, "re": re, "w": w, "payload": plain}
         why = f"late: the CTI is {show_tick(cti)}"
-        lines.append(json.dumps({"source": door.name, "why": why, "event": {**event, "payload": payload}}) + "\n")
+        lines.append(json.dumps({"source": door.name, "why": why, "event": event}) + "\n")
     return "".join(lines).encode()

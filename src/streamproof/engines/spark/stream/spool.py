@@ -20,6 +20,7 @@ from streamproof.events.files import ColumnMapping, Reader, read
 from streamproof.events.files.metadata import with_metadata
 from streamproof.events.files.writer import table_of
 from streamproof.events.schema import Schema
+from streamproof.events.stream import CONTROL
 from streamproof.events.time import FOREVER
 
 ENDINGS: Final = (".jsonl", ".ndjson", ".json", ".csv", ".arrow", ".ipc", ".feather", ".arrows")
@@ -88,8 +89,9 @@ def _schema_of(folder: Path) -> Schema | None:
 
 def _apart(table: pa.Table, number: int) -> pa.Table:
     """Ids that a reader gave count within one file; with its number they are good for all."""
-    ids = pc.binary_join_element_wise(pa.scalar(str(number)), table["id"], ".")
-    return table.set_column(table.schema.get_field_index("id"), "id", ids)
+    place = CONTROL.names.index("id")
+    ids = pc.binary_join_element_wise(pa.scalar(str(number)), table[place], ".")
+    return table.set_column(place, table.schema.field(place), ids)
 
 
 def _without_nulls(table: pa.Table) -> pa.Table:
