@@ -94,7 +94,6 @@ def test_a_broken_rule_is_found(run: Run, tmp_path: Path) -> None:
         (("--disorder", "higly"), "unknown disorder 'higly'", 'did you mean "highly"?'),
         (("--schema", "k string, v"), "the column 'v' has no type", 'write "k string, v int64"'),
         (("--schema", "v itn64"), "unknown type 'itn64'", 'did you mean "int64"?'),
-        (("--schema", "re int64"), 'the column name "re" is reserved for lifetimes and weights', "rename the column"),
         (("--count", "-5"), "count must be from 0 to 2,147,483,647, got -5", "choose a number between"),
         (("--unit", "minutes"), "unknown time unit 'minutes'", "use one of ns, us, ms, s"),
         (("--shape", "point", "--duration", "long"), "a point lasts one tick", "leave duration out"),

@@ -86,7 +86,7 @@ def test_a_bug_is_found_over_your_own_data(tmp_path: Path, monkeypatch: pytest.M
     [
         (["verify"], "no suite is given"),
         (["verify", "smoek"], 'there is no suite "smoek"'),
-        (["verify", "--replay", "none.json"], "cannot read the repro file"),
+        (["verify", "--replay", "none.json"], "there is no file none.json"),
     ],
 )
 def test_bad_input_is_said(arguments: list[str], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,12 @@ def configured(tmp_path: Path) -> Callable[..., Configuration]:
     """A configuration of one source and some experiments: ``configured(path, "t", {"targetOutOfOrderFactor": 5})``."""
 
     def make(
-        path: Path, time: int | str, *experiments: dict[str, Any], unit: str | None = "ms", **source: Any
+        path: Path,
+        time: int | str,
+        *experiments: dict[str, Any],
+        unit: str | None = "ms",
+        modules: tuple[str, ...] = (),
+        **source: Any,
     ) -> Configuration:
         described = {"timeIndex": time, **({} if unit is None else {"sourceTimeUnit": unit})}
         if "zone" in source:
@@ -36,7 +41,8 @@ def configured(tmp_path: Path) -> Callable[..., Configuration]:
             {
                 "dataSource": {"file": str(path), "time": described, **source},
                 "experimentDataConfigurations": [{"targetOutOfOrderFactor": 20, **each} for each in experiments],
-            }
+            },
+            modules=modules,
         )
 
     return make

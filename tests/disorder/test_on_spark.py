@@ -43,7 +43,9 @@ def test_a_distribution_of_ones_own_is_found_by_the_workers(configured, spark, t
     (tmp_path / "own_delays.py").write_text("def longest(chances, lowest, highest):\n    return lowest * 0 + highest\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "s.csv").write_text("t\n" + "".join(f"{n}\n" for n in range(300)))
-    config = configured(tmp_path / "s.csv", "t", {"maxDelay": 7, "distribution": "own_delays:longest"})
+    config = configured(
+        tmp_path / "s.csv", "t", {"maxDelay": 7, "distribution": "own_delays:longest"}, modules=("own_delays",)
+    )
     (outcome,) = generate_disorder(config, out=tmp_path, work=tmp_path, spark=spark, partitions=2)
     assert outcome.manifest["delays"]["drawn"]["min"] == 7
 

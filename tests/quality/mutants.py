@@ -124,7 +124,7 @@ MUTANTS: Final = (
     Mutant("advance_time: a late change is cut one tick too late", "events/advance.py",
            "            wanted = cti\n", "            wanted = cti + 1\n"),
     Mutant("advance_time: what came late is not remembered over a restart", "events/advance.py",
-           "self._delivered = {name: None if left is None else tuple(left) for", "self._delivered = {name: None for"),
+           "{name: _known(*kept) for name, kept in", "{name: _known(kept[0], None, *kept[2:]) for name, kept in"),
     # --- SQL rules ------------------------------------------------------------------------------------------------
     Mutant("SQL: followed_by takes equal starts", f"{SQL}/joins.py",
            "a.le < b.le AND b.le < a.re\" if starts", "a.le <= b.le AND b.le < a.re\" if starts"),

@@ -1,7 +1,6 @@
 """Small streams and histories as a picture in text: lifetimes as bars on one time axis.
 
->>> from streamproof.events.bag import python_rows
-from streamproof.events.event import Cti, Insert, Retract
+>>> from streamproof.events.event import Cti, Insert, Retract
 >>> print(marbles([
 ...     Insert("a", 1, 6, {"v": 1}), Insert("b", 3, FOREVER, {"v": 2}), Cti(5), Retract("b", 3, FOREVER, 9, {"v": 2}),
 ... ], width=48))

@@ -44,6 +44,7 @@ RULES: Final[tuple[Rule, ...]] = Rule.__args__  # type: ignore[attr-defined]  # 
 _OK: Final = len(RULES)
 MANY_TIMES: Final = 8  # so many times as many live events as a chunk has, and their ids are worth an index
 _CODE: Final = {rule: code for code, rule in enumerate(RULES)}
+Kinds: TypeAlias = npt.NDArray[np.int8]
 Verdicts: TypeAlias = npt.NDArray[np.int8]
 """Per row the number of the first rule that it breaks, or `_OK`."""
 
@@ -333,18 +334,27 @@ def _columns(both: PhysicalStream, old: int, cti: int) -> _Chunk:
     kind, le = both.kinds, ints(both.rows["le"])
     re = ints(both.rows["re"])
     after = np.where(kind == RETRACT, ints(both.rows["re_new"]), re)
-    marks = np.maximum.accumulate(np.where(kind == CTI, np.maximum(le, cti), cti))
-    before = np.concatenate([[cti], marks])[:-1]
+    before = cti_before(kind, le, cti)
     before[:old] = BEGINNING
     ids = ints(one_array(both.rows["id"]).dictionary_encode().indices, null=-1)
     return _Chunk(kind, ids, le, re, after, pack(pieces_of(both.payload)), before, old)
 
 
+def cti_before(kind: Kinds, le: Ints, cti: int) -> Ints:
+    """The CTI that stands before each row, where ``cti`` stands before the first."""
+    marks = np.maximum.accumulate(np.where(kind == CTI, np.maximum(le, cti), cti))
+    return np.concatenate([[cti], marks])[:-1]
+
+
+def sync_times(kind: Kinds, le: Ints, re: Ints, after: Ints) -> Ints:
+    """From when on each row changes history; of a CTI, its own time."""
+    return np.where(kind == RETRACT, np.minimum(re, np.maximum(after, le)), le)
+
+
 def _timing(rows: _Chunk) -> Verdicts:
     """The rules that look at one row and the last CTI only."""
     empty = (rows.kind == INSERT) & rows.gone
-    sync = np.where(rows.kind == RETRACT, np.minimum(rows.re, np.maximum(rows.after, rows.le)), rows.le)
-    early = sync < rows.cti
+    early = sync_times(rows.kind, rows.le, rows.re, rows.after) < rows.cti
     verdicts = np.minimum(_verdicts(early & (rows.kind == CTI), "cti_backwards"), _verdicts(empty, "empty_lifetime"))
     return np.minimum(verdicts, _verdicts(early & (rows.kind != CTI), "cti_violation"))
 

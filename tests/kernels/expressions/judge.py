@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from streamproof.errors import PlanError, RunError
-from streamproof.events.schema import Type
+from streamproof.events.schema import INT64
 from streamproof.kernels.expressions import Columns, compile_expression
-from streamproof.plan.expr import Call, Case, Col, Expr, transform
+from streamproof.plan.expr import LIFE_END, LIFE_START, Call, Case, Col, Expr, transform
 from streamproof.plan.text import to_text
 from streamproof.plan.typing import bind, type_of
 from tests.kernels.expressions.generate import ANY, COLUMNS, SCOPE, Maker, value
@@ -32,14 +32,14 @@ def random_case(choices: Choices, *, depth: int = 4) -> tuple[Expr, Rows] | None
         expr = bind(expr, SCOPE)
     except PlanError:
         return None
-    kinds = COLUMNS | {"le": Type("int64"), "re": Type("int64")}
+    kinds = COLUMNS | {LIFE_START: INT64, LIFE_END: INT64}
     count = choices.integer(0, 8)
     return expr, [{name: value(choices, kind) for name, kind in kinds.items()} for _ in range(count)]
 
 
 def columns_of_rows(rows: Rows, *, skip: int = 0) -> Columns:
     """Rows as columns. With ``skip``, each is a slice of a longer array, as engines hand them out."""
-    kinds = COLUMNS | {"le": Type("int64"), "re": Type("int64")}
+    kinds = COLUMNS | {LIFE_START: INT64, LIFE_END: INT64}
     padded = rows[:1] * skip + rows if rows else []
     arrays = {Col(name): pa.array([row[name] for row in padded], kind.arrow) for name, kind in kinds.items()}
     sliced = {name: array[len(padded) - len(rows) :] for name, array in arrays.items()}

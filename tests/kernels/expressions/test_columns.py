@@ -11,28 +11,29 @@ import pytest
 from streamproof.errors import PlanError
 from streamproof.events.schema import Schema
 from streamproof.kernels.expressions import Columns, compile_expression, keep
-from streamproof.plan.expr import Col
+from streamproof.plan.expr import LIFE_START, Col
 from streamproof.plan.parse import parse
-from streamproof.plan.typing import Scope
+from streamproof.plan.typing import Scope, bind
 from tests.kernels.expressions.run import evaluate
 
 SCHEMA = Schema.of({"v": "int64", "s": "string"}, unit="s")
 
 
 def test_two_inputs_and_their_times() -> None:
-    evaluation = compile_expression(parse("l.v + r.v > l.le - r.le"), Scope.two(SCHEMA, SCHEMA))
+    scope = Scope.two(SCHEMA, SCHEMA)
+    evaluation = compile_expression(bind(parse("l.v + r.v > l.le - r.le"), scope), scope)
     columns = {
         Col("v", "l"): pa.array([1, 2]),
         Col("v", "r"): pa.array([1, None]),
-        Col("le", "l"): pa.array([5, 5]),
-        Col("le", "r"): pa.array([4, 4]),
+        Col(LIFE_START, "l"): pa.array([5, 5]),
+        Col(LIFE_START, "r"): pa.array([4, 4]),
     }
     assert evaluation(Columns(columns, 2)).to_pylist() == [True, None]
 
 
 def test_parts_of_ticks_use_the_unit_of_the_stream() -> None:
-    evaluation = compile_expression(parse("hour(le)"), Scope.one(SCHEMA))
-    assert evaluation(Columns({Col("le"): pa.array([3600, -1, 2**62])}, 3)).to_pylist() == [1, 23, None]
+    evaluation = compile_expression(bind(parse("hour(le)"), Scope.one(SCHEMA)), Scope.one(SCHEMA))
+    assert evaluation(Columns({Col(LIFE_START): pa.array([3600, -1, 2**62])}, 3)).to_pylist() == [1, 23, None]
 
 
 @pytest.mark.parametrize("text", ["'é' || 'b'", "1 + 1", "null", "1 < 2", "cast('2024-05-01' as date)"])

@@ -11,7 +11,7 @@ import pytest
 from streamproof.engines.base import Settings
 from streamproof.engines.local import LocalEngine
 from streamproof.engines.spark.stream.blobs import from_blobs
-from streamproof.engines.spark.stream.bucket import Bucket, bucket_from, cut, joined
+from streamproof.engines.spark.stream.bucket import VERSION, Bucket, bucket_from, cut, joined
 from streamproof.engines.spark.stream.ship import Shipment, opened
 from streamproof.engines.spark.stream.wire import answer_schema
 from streamproof.errors import InputError, StreamproofError
@@ -136,6 +136,6 @@ def test_a_query_survives_the_way_to_a_worker() -> None:
 def test_a_state_of_another_version_is_refused() -> None:
     bucket = Bucket(random_subject(3).stage, 0)
     head, *rest = cut(bucket.save())
-    head = head.replace(b'"version": 1', b'"version": 99')
-    with pytest.raises(InputError, match="has version 99, this program reads 1"):
+    head = head.replace(f'"version": {VERSION}'.encode(), b'"version": 99')
+    with pytest.raises(InputError, match=f"has version 99, this program reads {VERSION}"):
         bucket.restore(joined([head, *rest]))

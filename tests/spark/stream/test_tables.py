@@ -317,7 +317,6 @@ def test_an_error_of_a_module_comes_back_whole(spark: SparkSession, folder: Path
         (pa.table({"t": pa.array([0], pa.timestamp("us"))}), "t", "times of type timestamp_ntz cannot be read"),
         (pa.table({"t": [1], "x": [[1]]}), "t", "columns of type array<bigint> are not supported"),
         (pa.table({"t": [1]}), None, "it is not clear when its events happen"),
-        (pa.table({"t": [1], "w": [1]}), "t", 'the column name "w" is reserved'),
     ],
 )
 def test_tables_that_cannot_be_read(

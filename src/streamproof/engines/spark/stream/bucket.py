@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise, repeat
+from operator import itemgetter
 from time import perf_counter
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from streamproof.engines.local import snapshot
 from streamproof.engines.local.graph import Graph
 from streamproof.engines.spark.stream.arrivals import Arrivals, advanced_sources
 from streamproof.engines.spark.stream.blobs import from_blobs, to_blob
-from streamproof.engines.spark.stream.doors import Door
+from streamproof.engines.spark.stream.doors import WITH_KINDS, Door, late_error
 from streamproof.engines.spark.stream.lateness import LateRows
 from streamproof.engines.spark.stream.ship import Stage
 from streamproof.engines.spark.stream.wire import Part
@@ -108,20 +109,39 @@ class Bucket:
         """The rows of one source with the CTI that they lead to, and what came too late."""
         if door.upstream:
             return self._from_upstream(door, parts), LateRows(door.schema.arrow_rows.empty_table())
-        cti = max(part.cti for part in parts)
+        cti = self._cti_of(door, parts)
         if door.keeps_events:
             events, late = self.arrivals[door.name].take(parts)
             batches = list(to_batches(events))
             table = pa.concat_tables([batch.rows for batch in batches] or [door.schema.arrow_rows.empty_table()])
             cti = max([cti, *(batch.frontier for batch in batches)])
         else:
-            table = from_blobs([part.rows for part in parts if part.rows is not None], door.arrow)
-            late = LateRows.of(door, table, self.frontiers[door.name])
+            late = self._judged(door, parts)
             table = late.kept
         starts = ints(table[LE])
         self.latest = max(self.latest, int(starts.max(initial=BEGINNING)))
         self.frontiers[door.name] = max(self.frontiers[door.name], cti)
         return Batch(door.schema, table, self.frontiers[door.name]), late
+
+    def _cti_of(self, door: Door, parts: list[Part]) -> int:
+        """The CTI that a source has after a micro-batch; where nothing is let go, one that goes back is an error."""
+        before = self.frontiers[door.name]
+        if door.policy == "fail" and door.form in WITH_KINDS and not door.keeps_events:
+            for part in parts:
+                if BEGINNING < part.cti < before:
+                    raise late_error(door, part.cti, before, "a CTI", cti_itself=True)
+                before = max(before, part.cti) if door.in_order else before
+        return max(part.cti for part in parts)
+
+    def _judged(self, door: Door, parts: list[Part]) -> LateRows:
+        """Signed rows against the CTI before them: of earlier micro-batches and, where it is known, earlier parts."""
+        first = self.frontiers[door.name]
+        ctis = accumulate((part.cti for part in parts), max, initial=first) if door.in_order else repeat(first)
+        found: list[LateRows] = []
+        for cti, together in groupby(zip(ctis, parts, strict=False), key=itemgetter(0)):
+            blobs = [part.rows for _, part in together if part.rows is not None]
+            found.append(LateRows.of(door, from_blobs(blobs, door.arrow), cti))
+        return found[0] if len(found) == 1 else LateRows.concat(found)
 
     def _from_upstream(self, door: Door, parts: list[Part]) -> Batch:
         """What the buckets of an earlier stage put out: each keeps its own CTI, and the least of all counts here."""

@@ -25,8 +25,8 @@ from streamproof.events.notation import write_value
 from streamproof.events.order import Flags, Ints, ints
 from streamproof.events.schema import STRING, Schema
 from streamproof.events.stream import CTI, INSERT, RETRACT, PhysicalStream
-from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.events.validate import Policy
+from streamproof.events.time import BEGINNING, FOREVER, show_tick
+from streamproof.events.validate import Kinds, Policy, cti_before, sync_times
 from streamproof.plan.nodes import AdvanceTime
 
 Form: TypeAlias = Literal["inserts", "signed", "marked", "physical"]
@@ -60,6 +60,7 @@ class Door:
     counts: bool = True  # what is counted of a source, and its dead letters, are told at one of its doors
     advance: AdvanceTime | None = None  # what stands above the source somewhere in the plan
     upstream: int = 0  # what comes in is the output of so many buckets of an earlier stage; 0: it is a source
+    in_order: bool = False  # partitions follow each other as rows arrived: files, one per micro-batch
 
     @property
     def arrow(self) -> pa.Schema:
@@ -82,9 +83,12 @@ def _pack(doors: tuple[Door, ...], batches: Iterator[pa.RecordBatch]) -> Iterato
 
     context = TaskContext.get()
     order = (context.partitionId() if context else 0) << 32
+    ctis = dict.fromkeys(doors, BEGINNING)  # up to here, in this partition
     for number, table in enumerate(_gathered(batches)):
         for door in doors:
-            yield pack(door, table, order + number)
+            packed = pack(door, table, order + number, after=ctis[door])
+            ctis[door] = max(ctis[door], cti_of(packed))
+            yield packed
     settle()
 
 
@@ -102,9 +106,17 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
-def pack(door: Door, table: pa.Table, order: int) -> pa.RecordBatch:
-    """The blobs of some rows, one per bucket that gets any; a CTI goes to every bucket."""
-    incoming = _Incoming(door, table)
+def cti_of(packed: pa.RecordBatch) -> int:
+    """The CTI that packed rows bring; it is the same for every bucket."""
+    return int(packed["cti"][0].as_py()) if packed.num_rows else BEGINNING
+
+
+def pack(door: Door, table: pa.Table, order: int, *, after: int = BEGINNING) -> pa.RecordBatch:
+    """The blobs of some rows, one per bucket that gets any; a CTI goes to every bucket.
+
+    ``after`` is the CTI that stands before these rows in their partition.
+    """
+    incoming = _Incoming(door, table, after)
     rows, buckets = incoming.kept()
     parts = list(by_bucket(rows, buckets, door.buckets))
     cti = incoming.cti
@@ -153,7 +165,7 @@ def by_bucket(rows: pa.Table, buckets: Ints | None, count: int) -> Iterator[tupl
 class _Incoming:
     """The rows of one Arrow batch, taken apart."""
 
-    def __init__(self, door: Door, table: pa.Table) -> None:
+    def __init__(self, door: Door, table: pa.Table, after: int) -> None:
         self.door, self.table = door, table
         named = (*(n for n in table.column_names[:1] if n == BUCKET), *CONTROL[door.form])
         self.column = {name: table.column(n) for n, name in enumerate(named)}
@@ -162,7 +174,7 @@ class _Incoming:
         ]
         rows = table.num_rows
         given = self.column.get("kind")
-        self.kind = np.zeros(rows, np.int8) if given is None else ints(given).astype(np.int8)
+        self.kind: Kinds = np.zeros(rows, np.int8) if given is None else ints(given).astype(np.int8)
         self.le, self.re = ints(self.column["le"]), ints(self.column["re"])
         self.dropped = 0
         self.dead: bytes | None = None
@@ -171,6 +183,8 @@ class _Incoming:
         self.events = int(rows - is_cti.sum())
         self.good: Flags = np.ones(rows, np.bool_)
         self._check()
+        if self.cti > BEGINNING or after > BEGINNING:
+            self._check_order(after)
 
     def _check(self) -> None:
         """The rules that look at one row."""
@@ -192,6 +206,26 @@ class _Incoming:
         for bad, why, name in faults:
             if (bad & self.good).any():
                 self._refuse(bad & self.good, why, name)
+
+    def _check_order(self, after: int) -> None:
+        """The rules of CTIs, by the order of the rows. Where events are kept, they are judged later."""
+        if self.door.keeps_events:
+            return
+        new = ints(self.column["re_new"]) if "re_new" in self.column else self.re
+        before = cti_before(self.kind, self.le, after)
+        sync = sync_times(self.kind, self.le, self.re, new)
+        if not (early := sync < before).any():
+            return
+        first = int(np.argmax(early))
+        raise WorkerError(
+            late_error(
+                self.door,
+                int(sync[first]),
+                int(before[first]),
+                self._shown(first),
+                cti_itself=bool(self.kind[first] == CTI),
+            )
+        )
 
     def _refuse(self, bad: Flags, why: str, name: Any) -> None:
         if self.door.policy == "fail":
@@ -305,6 +339,23 @@ def _absent(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
 def _outside(times: Ints) -> Flags:
     outside: Flags = (times < BEGINNING) | (times > FOREVER)
     return outside
+
+
+def late_error(door: Door, time: int, cti: int, shown: str, *, cti_itself: bool = False) -> InputError:
+    """A change, or a CTI, of a time that an earlier CTI has closed."""
+    if cti_itself:
+        return InputError(
+            f"the CTI goes back from {show_tick(cti)} to {show_tick(time)}",
+            at=f"source {door.name}, {shown}",
+            fix="CTIs never decrease; merge sources with union, which takes the least CTI",
+            name="cti_backwards",
+        )
+    return InputError(
+        f"a change from {show_tick(time)} on, but an earlier CTI promised no change before {show_tick(cti)}",
+        at=f"source {door.name}, {shown}",
+        fix='send the event before its CTI, delay CTIs (advance_time), or let it go: on_error="drop" or "dead_letter"',
+        name="cti_violation",
+    )
 
 
 def plain_value(value: object) -> object:

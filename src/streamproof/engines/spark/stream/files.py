@@ -73,6 +73,7 @@ class FileRun:
             time={name: layout for name, layout in layouts.items() if layout is not None},
             checkpoint=self.checkpoint,
             extra=self._end(spark),
+            in_order=self.files_per_batch == 1,
             **(self.options or {}),
         )
 

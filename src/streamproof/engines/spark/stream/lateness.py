@@ -1,8 +1,8 @@
 """What came too late: rows that would change history before the CTI that an earlier micro-batch brought.
 
-The order inside a micro-batch does not count, so rows are held against the CTI that held when it began. For a source of
-inserts alone that is their start. Where rows are also taken back, a change of an end shows as a −row and a +row of
-equal start and payload, and only the ends must lie at or after the CTI.
+Doors hold rows against the CTIs before them in their partition; what is known of partitions is in `Bucket`.
+For a source of inserts alone the time that counts is their start. Where rows are also taken back, a change of an end
+shows as a −row and a +row of equal start and payload, and only the ends must lie at or after the CTI.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from streamproof.engines.spark.stream.doors import Door, plain_value
+from streamproof.engines.spark.stream.doors import Door, late_error, plain_value
 from streamproof.errors import InputError
 from streamproof.events.bag import python_rows
 from streamproof.events.notation import show_payload
@@ -44,6 +44,14 @@ class LateRows:
         letters = _letters(door, gone, cti) if door.policy == "dead_letter" else None
         return LateRows(table.filter(pa.array(~late)), int(late.sum()), letters)
 
+    @staticmethod
+    def concat(found: list[LateRows]) -> LateRows:
+        """What was judged apart, together."""
+        letters = b"".join(late.letters for late in found if late.letters)
+        return LateRows(
+            pa.concat_tables([late.kept for late in found]), sum(late.count for late in found), letters or None
+        )
+
 
 def _late(door: Door, table: pa.Table, cti: int) -> Flags:
     early: Flags = ints(table[LE]) < cti
@@ -70,12 +78,7 @@ def _alike(rows: pa.Table) -> Ints:
 def _error(door: Door, table: pa.Table, index: int, cti: int) -> InputError:
     le, re, w, payload = next(python_rows(table.slice(index, 1)))
     sign = "+" if w > 0 else "−"
-    return InputError(
-        f"a change from {show_tick(le)} on, but an earlier CTI promised no change before {show_tick(cti)}",
-        at=f"source {door.name}, {sign}[{show_tick(le)}, {show_tick(re)}) {show_payload(payload)}",
-        fix='send the event before its CTI, delay CTIs (advance_time), or let it go: on_error="drop" or "dead_letter"',
-        name="cti_violation",
-    )
+    return late_error(door, le, cti, f"{sign}[{show_tick(le)}, {show_tick(re)}) {show_payload(payload)}")
 
 
 def _letters(door: Door, rows: pa.Table, cti: int) -> bytes:

@@ -64,9 +64,10 @@ class StreamQuery:
         *,
         checkpoint: Path | None = None,
         extra: DataFrame | None = None,
+        in_order: bool = False,
     ) -> None:
         self.spark, self.typed, self.options = spark, typed, options
-        self.checkpoint, self._extra = checkpoint, extra
+        self.checkpoint, self._extra, self._in_order = checkpoint, extra, in_order
         self._sources, self._settings = sources, settings
         self.splitting = split_by(typed)
         doors = {name: self._door(source) for name, source in sources.items()}
@@ -138,6 +139,7 @@ class StreamQuery:
             keeps_events=advanced or lenient,
             tells_all=advanced,
             policy=self.options.on_error,
+            in_order=self._in_order,
         )
 
     def _schema(self, source: SparkSource) -> Schema:
@@ -301,9 +303,12 @@ def make_query(
     time: Layout | Mapping[str, Layout] | None = None,
     checkpoint: str | Path | None = None,
     extra: DataFrame | None = None,
+    in_order: bool = False,
     **options: Any,
 ) -> StreamQuery:
-    """A plan over streaming tables. ``options`` are those of `Options`; ``extra`` is input that is packed already."""
+    """A plan over streaming tables. ``options`` are those of `Options`; ``extra`` is input that is packed already;
+    ``in_order`` says that in each micro-batch partitions follow each other as their rows arrived.
+    """
     known = [field.name for field in fields(Options)]
     for name in options:
         if name not in known:
@@ -313,4 +318,6 @@ def make_query(
         sources = open_sources(inputs, time, given)
         typed = prepare(plan, {name: source.schema for name, source in sources.items()}, settings)
         folder = None if checkpoint is None else Path(checkpoint).resolve()
-        return StreamQuery(spark, typed, sources, settings, Options(**options), checkpoint=folder, extra=extra)
+        return StreamQuery(
+            spark, typed, sources, settings, Options(**options), checkpoint=folder, extra=extra, in_order=in_order
+        )
