@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -64,6 +64,34 @@ def test_a_folder_of_csv_files_is_taken_in_order_and_may_grow(spark: SparkSessio
         (place / "0-late.csv").write_text("at,k,v\n9,a,1\n")
     assert read_output(folder / "out") == local(stream, {"S": sp.read(folder / "whole.csv", mapping=mapping)})
     assert {file.name: count for file, count in run.rejected().items()} == {"_a.csv.rejects.jsonl": 1}
+
+
+@pytest.mark.parametrize(
+    ("rows", "name"),
+    [
+        ([("a", 5, 20, None), (10,), ("a", 5, 20, 8)], "cti_violation"),
+        ([("a", 5, 20, None), (10,), (7,)], "cti_backwards"),
+        ([("a", 5, 20, None), ("a", 5, 15, 9)], "unmatched_retraction"),
+        ([("a", 5, 20, None), ("a", 6, 20, None)], "duplicate_id"),
+    ],
+)
+def test_a_file_that_breaks_a_rule_is_refused(
+    rows: list[tuple[Any, ...]], name: str, spark: SparkSession, folder: Path
+) -> None:
+    events = [
+        sp.Cti(row[0])
+        if len(row) == 1
+        else sp.Insert(*row[:3], {"v": 1})
+        if row[3] is None
+        else sp.Retract(*row[:4], {"v": 1})
+        for row in rows
+    ]
+    sp.write(sp.PhysicalStream.from_events(events), folder / "S.parquet")
+    plan = sp.source("S").tumbling(10).aggregate(n=sp.count()).plan
+    run = FileRun(plan, {"S": folder / "S.parquet"}, folder / "cp", Settings())
+    with pytest.raises(InputError) as raised:
+        run_files(spark, run, FileSink(folder / "out", content="cht"))
+    assert raised.value.name == name
 
 
 def test_inputs_that_are_not_there(spark: SparkSession, folder: Path) -> None:

@@ -251,7 +251,7 @@ def test_what_comes_too_late_is_an_error(spark: SparkSession, folder: Path) -> N
     frame = table_stream(spark, write_files(folder / "in", [events_table(chunk) for chunk in chunks]))
     query = job(spark, sp.source("S")).stream({"S": frame}, checkpoint=folder / "cp")
     with pytest.raises(
-        InputError, match="a change from 5 on, but an earlier CTI promised no change before 10"
+        InputError, match="a change from 5 on, but the CTI before it promised no change before 10"
     ) as raised:
         query.start(FileSink(folder / "out"), trigger=NOW).wait()
     assert raised.value.name == "cti_violation"

@@ -1,7 +1,7 @@
-"""What needs the order of arrival, in a bucket: advance_time, and the rules that look at an event's whole life.
+"""What is known of a source's events, in a bucket: advance_time, and the rules that look at an event's whole life.
 
-advance_time makes the CTIs of sources that have none. The rules are needed where events that break one are let go: what
-changes such an event later must be let go too, so its id is remembered.
+advance_time makes the CTIs of sources that have none. The rules follow events by their ids; rows with signs have none
+and are known by what they say. A retraction of what is not there is refused before it reaches a window that hides it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,18 @@ from streamproof.engines.spark.stream.blobs import from_blobs
 from streamproof.engines.spark.stream.doors import WITH_KINDS, Door
 from streamproof.engines.spark.stream.lateness import LateRows
 from streamproof.engines.spark.stream.wire import ALL, Part
+from streamproof.errors import InputError
 from streamproof.events.advance import Advance
-from streamproof.events.notation import write_json
+from streamproof.events.bag import python_rows
+from streamproof.events.batch import Batch
+from streamproof.events.notation import show_payload, write_json
 from streamproof.events.order import Ints, ints
 from streamproof.events.stream import CTI, PhysicalStream
+from streamproof.events.time import show_tick
 from streamproof.events.validate import Validator
+from streamproof.kernels.cells import Layout, Strings
+from streamproof.kernels.delta import Delta, concat, consolidate
+from streamproof.kernels.inventory import Inventory
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, walk
 from streamproof.plan.nodes import Plan
@@ -81,8 +88,8 @@ class Arrivals:
     def __init__(self, door: Door, advance: nodes.AdvanceTime | None, bucket: int) -> None:
         self.door, self._bucket = door, bucket
         self._advance = None if advance is None else _made(advance, keep=door.policy == "dead_letter")
-        lenient = door.policy != "fail" and door.form in WITH_KINDS
-        self._validator = Validator(policy=door.policy) if lenient and advance is None else None
+        lenient = door.policy != "fail" and door.form in WITH_KINDS and advance is None
+        self._validator = Validator(policy=door.policy) if lenient or door.form == "physical" else None
         if self._validator is not None:
             self._validator.forgetful = door.form == "marked"
 
@@ -91,16 +98,34 @@ class Arrivals:
         nothing = self.door.schema.arrow_rows.empty_table()
         if self._advance is not None:
             through, dropped, lost = self._advanced(self._advance, parts)
-            return through, LateRows(nothing, dropped, _letters(self.door, "late for advance_time", lost))
-        assert self._validator is not None, "events are kept for a reason"
-        before = sum(self._validator.counts.values())
-        through = self._validator.check(self._events(parts))
-        dropped = sum(self._validator.counts.values()) - before
-        lost = [self._validator.dead_letters] if dropped and self.door.policy == "dead_letter" else []
-        letters = _letters(self.door, "it breaks a rule of the stream", lost)
-        if lost:
-            self._forget_letters()
-        return through, LateRows(nothing, dropped, letters)
+            letters = _letters(self.door, "late for advance_time", lost)
+        else:
+            through, dropped, letters = self._events(parts), 0, b""
+        if self._validator is not None:
+            before = sum(self._validator.counts.values())
+            through = self._checked(self._validator, through)
+            illegal = sum(self._validator.counts.values()) - before
+            if illegal and self.door.policy == "dead_letter":
+                letters += _letters(self.door, "it breaks a rule of the stream", [self._validator.dead_letters])
+                self._forget_letters()
+            dropped += illegal
+        return through, LateRows(nothing, dropped, letters or None)
+
+    def _checked(self, validator: Validator, events: PhysicalStream) -> PhysicalStream:
+        """The legal ones. Where nothing is let go and partitions have no order, CTIs come after all events of a
+        micro-batch: doors have held rows against those before them.
+        """
+        try:
+            if self.door.policy != "fail" or self.door.in_order or self.door.tells_all:
+                return validator.check(events)
+            is_cti = events.kinds == CTI
+            ctis = events.filter(is_cti)
+            order = np.argsort(ints(ctis.rows["le"]), kind="stable")
+            together = [events.filter(~is_cti), PhysicalStream(ctis.schema, ctis.rows.take(pa.array(order)))]
+            return validator.check(PhysicalStream.concat(together, schema=events.schema))
+        except InputError as error:
+            error.at = f"source {self.door.name}, bucket {self._bucket}, {error.at}"
+            raise
 
     def _events(self, parts: list[Part]) -> PhysicalStream:
         blobs = [part.rows for part in parts if part.rows is not None]
@@ -137,18 +162,19 @@ class Arrivals:
 
     def snapshot(self) -> tuple[dict[str, Any], bytes]:
         """Plain data, and a table of the events that may still change."""
-        if self._advance is not None:
-            return self._advance.snapshot(), b""
-        assert self._validator is not None
-        remembered = self._validator.remembered
-        return self._validator.snapshot(), b"" if remembered is None else table_bytes(remembered.rows)
+        state = {
+            "advance": None if self._advance is None else self._advance.snapshot(),
+            "validator": None if self._validator is None else self._validator.snapshot(),
+        }
+        remembered = None if self._validator is None else self._validator.remembered
+        return state, b"" if remembered is None else table_bytes(remembered.rows)
 
     def restore(self, state: dict[str, Any], remembered: bytes) -> None:
         if self._advance is not None:
-            self._advance.restore(state)
+            self._advance.restore(state["advance"])
         if self._validator is not None:
             rows = PhysicalStream(self.door.schema, read_table(remembered)) if remembered else None
-            self._validator.restore(state, rows)
+            self._validator.restore(state["validator"], rows)
 
 
 def _made(node: nodes.AdvanceTime, *, keep: bool) -> Advance:
@@ -164,10 +190,50 @@ def _with_ids(events: PhysicalStream, places: Ints) -> PhysicalStream:
     return PhysicalStream(events.schema, events.rows.set_column(1, events.rows.schema.field(1), ids))
 
 
-def _letters(door: Door, why: str, lost: list[PhysicalStream]) -> bytes | None:
+def _letters(door: Door, why: str, lost: list[PhysicalStream]) -> bytes:
     lines = [
         write_json({"source": door.name, "why": why, "event": event}) + "\n"
         for stream in lost
         for event in stream.to_dicts()
     ]
-    return "".join(lines).encode() or None
+    return "".join(lines).encode()
+
+
+class Known:
+    """The rows of a source of signed rows that may still change, by what they say."""
+
+    def __init__(self, door: Door) -> None:
+        self.door, self._rows = door, Inventory(door.schema)
+
+    @staticmethod
+    def can_hold(door: Door) -> bool:
+        """Whether the rows of a source can be looked up: there is a most of columns."""
+        return Inventory.can_hold(door.schema)
+
+    def post(self, table: pa.Table, cti: int) -> None:
+        """Take rows in, and go on to a CTI; a row that is taken back and is not there is an error."""
+        delta = Delta.from_batch(Batch(self.door.schema, table, max(cti, self._rows.frontier)))
+        if self._rows.post(delta) is None:
+            both = concat([self._rows.live(), delta], frontier=delta.frontier)
+            both = consolidate(both, Layout.of(self.door.schema), Strings())
+            if len(both) and both.w.min() < 0:
+                raise self._error(both.take(np.flatnonzero(both.w < 0)[:1]))
+            self._rows.put(delta)
+
+    def _error(self, row: Delta) -> InputError:
+        le, re, _, payload = next(python_rows(row.to_batch(self.door.schema).rows))
+        return InputError(
+            "a row is taken back that is not there",
+            at=f"source {self.door.name}, −[{show_tick(le)}, {show_tick(re)}) {show_payload(payload)}",
+            fix="take back each row as it was inserted, in the same or a later micro-batch",
+            name="unmatched_retraction",
+        )
+
+    def snapshot(self) -> bytes:
+        """The rows as a table."""
+        return table_bytes(self._rows.live().to_batch(self.door.schema).rows)
+
+    def restore(self, state: bytes, cti: int) -> None:
+        """The inverse of `snapshot`."""
+        self._rows = Inventory(self.door.schema)
+        self._rows.put(Delta.from_batch(Batch(self.door.schema, read_table(state), cti)))

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from streamproof.engines.local import snapshot
 from streamproof.engines.local.graph import Graph
-from streamproof.engines.spark.stream.arrivals import Arrivals, advanced_sources
+from streamproof.engines.spark.stream.arrivals import Arrivals, Known, advanced_sources
 from streamproof.engines.spark.stream.blobs import from_blobs, to_blob
 from streamproof.engines.spark.stream.doors import WITH_KINDS, Door, late_error
 from streamproof.engines.spark.stream.lateness import LateRows
@@ -30,7 +30,7 @@ from streamproof.events.time import BEGINNING
 from streamproof.kernels.base import Context
 from streamproof.kernels.delta import Delta
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 
 @dataclass(slots=True)
@@ -68,6 +68,8 @@ class Bucket:
         advances = advanced_sources(stage.typed)
         kept = [door for door in stage.doors if door.keeps_events]
         self.arrivals = {door.name: Arrivals(door, door.advance or advances.get(door.name), number) for door in kept}
+        signed = [door for door in stage.doors if door.form == "signed" and not door.upstream]
+        self.known = {door.name: Known(door) for door in signed if Known.can_hold(door)}
         self.encoder = Encoder(stage.typed.schema, prefix=f"{number}.") if stage.emit == "events" else None
 
     def answer(self, parts: list[Part]) -> Answer:
@@ -118,6 +120,8 @@ class Bucket:
         else:
             late = self._judged(door, parts)
             table = late.kept
+            if door.name in self.known:
+                self.known[door.name].post(table, cti)
         starts = ints(table[LE])
         self.latest = max(self.latest, int(starts.max(initial=BEGINNING)))
         self.frontiers[door.name] = max(self.frontiers[door.name], cti)
@@ -126,7 +130,7 @@ class Bucket:
     def _cti_of(self, door: Door, parts: list[Part]) -> int:
         """The CTI that a source has after a micro-batch; where nothing is let go, one that goes back is an error."""
         before = self.frontiers[door.name]
-        if door.policy == "fail" and door.form in WITH_KINDS and not door.keeps_events:
+        if door.policy == "fail" and door.form in WITH_KINDS and not door.tells_all:
             for part in parts:
                 if BEGINNING < part.cti < before:
                     raise late_error(door, part.cti, before, "a CTI", cti_itself=True)
@@ -164,6 +168,7 @@ class Bucket:
         """The whole state: a head in JSON, the kernels in Arrow, and what encoder and sources remember."""
         encoded, live = ({}, None) if self.encoder is None else self.encoder.snapshot()
         arrivals = {name: part.snapshot() for name, part in self.arrivals.items()}
+        known = [part.snapshot() for part in self.known.values()]
         head = {
             "version": VERSION,
             "frontiers": self.frontiers,
@@ -175,7 +180,9 @@ class Bucket:
         }
         remembered = b"" if live is None else snapshot.table_bytes(live)
         kernels = snapshot.save(self.graph)
-        return joined([json.dumps(head).encode(), kernels, remembered, *(rows for _, rows in arrivals.values())])
+        return joined(
+            [json.dumps(head).encode(), kernels, remembered, *(rows for _, rows in arrivals.values()), *known]
+        )
 
     def restore(self, state: bytes) -> None:
         """Go on from a state: the inverse of `save`."""
@@ -191,8 +198,11 @@ class Bucket:
         snapshot.restore(self.graph, parts[1])
         if self.encoder is not None:
             self.encoder.restore(head["encoder"], snapshot.read_table(parts[2]))
-        for (name, part), rows in zip(self.arrivals.items(), parts[3:], strict=True):
-            part.restore(head["arrivals"][name], rows)
+        kept = iter(parts[3:])
+        for name, part in self.arrivals.items():
+            part.restore(head["arrivals"][name], next(kept))
+        for held in self.known.values():
+            held.restore(next(kept), self.frontiers[held.door.name])
 
 
 def bucket_from(stage: Stage, number: int, state: bytes | None) -> Bucket:

@@ -52,7 +52,7 @@ class Door:
     schema: Schema
     form: Form
     buckets: int = 1
-    keeps_events: bool = False  # they stay events, in order of arrival, because something in the bucket needs that
+    keeps_events: bool = False  # they stay events, in order of arrival: they have ids, or something needs the order
     tells_all: bool = False  # every bucket learns when all events start, because CTIs are made of that
     policy: Policy = "fail"
     query: int = 0
@@ -208,8 +208,8 @@ class _Incoming:
                 self._refuse(bad & self.good, why, name)
 
     def _check_order(self, after: int) -> None:
-        """The rules of CTIs, by the order of the rows. Where events are kept, they are judged later."""
-        if self.door.keeps_events:
+        """The rules of CTIs, by the order of the rows; not where late rows are let go, or CTIs are still to be made."""
+        if self.door.policy != "fail" or self.door.tells_all:
             return
         new = ints(self.column["re_new"]) if "re_new" in self.column else self.re
         before = cti_before(self.kind, self.le, after)
@@ -351,7 +351,7 @@ def late_error(door: Door, time: int, cti: int, shown: str, *, cti_itself: bool 
             name="cti_backwards",
         )
     return InputError(
-        f"a change from {show_tick(time)} on, but an earlier CTI promised no change before {show_tick(cti)}",
+        f"a change from {show_tick(time)} on, but the CTI before it promised no change before {show_tick(cti)}",
         at=f"source {door.name}, {shown}",
         fix='send the event before its CTI, delay CTIs (advance_time), or let it go: on_error="drop" or "dead_letter"',
         name="cti_violation",

@@ -136,7 +136,7 @@ class StreamQuery:
             0,
             schema,
             source.form,
-            keeps_events=advanced or lenient,
+            keeps_events=advanced or lenient or source.form == "physical",
             tells_all=advanced,
             policy=self.options.on_error,
             in_order=self._in_order,
