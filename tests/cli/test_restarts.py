@@ -149,7 +149,10 @@ def test_a_replay_that_differs_is_refused(name: str, run: Run, lay: Lay) -> None
     assert words in done.out + done.err
 
 
-def test_a_replay_notices_another_file_and_a_lost_part(lay: Lay) -> None:
+def test_a_replay_notices_another_file_and_a_lost_part(
+    lay: Lay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     text = "t,v\n" + "".join(f"{n},{n}\n" for n in range(40))
     path, place = lay("r.csv", text), Path("place.bin")
 
