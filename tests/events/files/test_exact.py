@@ -93,7 +93,7 @@ def test_a_column_of_csv_keeps_every_value(
     for n, text in enumerate(texts):
         assert n in found, "nothing is refused where text will do"
         assert found[n] is None if not text else is_kept(text, found[n]), (text, found[n], kind)
-    if any(text.lstrip("-").isdecimal() and not -(2**63) <= int(text) < 2**63 for text in texts):
+    if any(text.removeprefix("-").isdecimal() and not -(2**63) <= int(text) < 2**63 for text in texts):
         assert kind == STRING
 
 

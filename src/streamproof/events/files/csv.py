@@ -26,6 +26,7 @@ MAX_HEADER: Final = 1 << 20  # bytes of the first line
 BLOCK: Final = 1 << 23  # bytes that are read at once; no row is longer than two blocks
 _NOT_DATA: Final = re.compile(r"[^\W\d]")  # a letter, which names of columns have
 _ENDS: Final = re.compile(rb"[,\r\n]")
+_CLOSED: Final = re.compile(rb'\n"\r?\n$')
 _OTHERS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
@@ -83,8 +84,12 @@ class CsvFile:
         if not len(part.lines):
             return part
         line = int(part.lines[-1])
-        text = _tail(self._path, end - line, 2 * self._block_bytes)
-        if not is_open(text):
+        values = [column[-1].as_py() or b"" for column in part.rows.columns]
+        breaks = sum(value.count(b"\n") for value in values)
+        if line + 1 + breaks != end:
+            return part  # blank lines are the last
+        text = _open_row(self._path, values[-1], breaks, 2 * self._block_bytes)
+        if text is None:
             return part
         rejects.add(line, _open_at_the_end(text), text[:1000].decode("utf-8", "backslashreplace"))
         return Part(part.rows.slice(0, len(part.lines) - 1), part.lines[:-1])
@@ -175,7 +180,8 @@ def _why(row: pv.InvalidRow) -> str:
 
 def _open_at_the_end(text: bytes) -> str:
     lines = text.rstrip(b"\r\n").count(b"\n")
-    rest = f"the {lines:,} lines after it are part of it" if lines else "the file may be cut off"
+    swallowed = "the line after it is" if lines == 1 else f"the {lines:,} lines after it are"
+    rest = f"{swallowed} part of it" if lines else "the file may be cut off"
     return f"a quote that opens in this row is never closed: {rest}"
 
 
@@ -207,18 +213,21 @@ def _closing(row: bytes, place: int) -> int:
         place += 2
 
 
-def _tail(path: Path, lines: int, most: int) -> bytes:
-    """The last lines of a file."""
+def _open_row(path: Path, value: bytes, breaks: int, most: int) -> bytes | None:
+    """The last row of a file, if it is open: then the rest of the file is in it, up to the last line break.
+
+    ``value`` is the last of its fields, ``breaks`` the number of line breaks in them all.
+    """
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - most))
         text = file.read()
-    place = len(text) - text.endswith(b"\n")
-    for _ in range(lines):
-        place = text.rfind(b"\n", 0, place)
-        if place < 0:
-            break
-    return text[place + 1 :]
+    if text.endswith(b"\n") and (not value.endswith(b"\n") or _CLOSED.search(text[-4:])):
+        return None
+    place = len(text)
+    for _ in range(breaks + 1):
+        place = text.rfind(b"\n", 0, max(place, 0))
+    return text[place + 1 :] if is_open(text[place + 1 :]) else None
 
 
 def _breaks(rows: pa.Table) -> Ints:

@@ -24,12 +24,13 @@ from streamproof.events.order import Ints
 MAX_DIGITS: Final = 1000  # characters of a number in JSON
 _LONGEST_KEPT: Final = 800  # no double needs more characters
 _RISKY: Final = r"[0-9][0-9.]{15}|[eE][-+]?[0-9]{3}"  # up to 15 digits are kept wherever doubles have them
+_WHOLE: Final = re.compile(r"-?[0-9]+")
 _LONG_IN_JSON: Final = re.compile(rb":\s*(-?[0-9](?:[0-9.eE+-]{15,}|[0-9.]*[eE][-+]?[0-9]{3,}))")
 
 
 def kept(text: str) -> bool:
     """Whether the double that is nearest to a number keeps it; whole numbers beyond int64 are never left to doubles."""
-    if len(text) > _LONGEST_KEPT or (text.lstrip("-").isdecimal() and not -(2**63) <= int(text) < 2**63):
+    if len(text) > _LONGEST_KEPT or (_WHOLE.fullmatch(text) and not -(2**63) <= int(text) < 2**63):
         return False
     try:
         number, known = Decimal(text), float(text)

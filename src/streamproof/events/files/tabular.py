@@ -78,14 +78,19 @@ class Tabular:
         self._file = file
         self.word = file.word
         names = file.fields.names
-        self._mapping = mapping or layout_of(names)
-        self._roles = self._mapping.roles(names)
+        try:
+            self._mapping = mapping or layout_of(names)
+            self._roles = self._mapping.roles(names)
+        except InputError as error:
+            error.fix = getattr(file, "hint", None) or error.fix
+            raise
         self._weight = self._mapping.weight if isinstance(self._mapping, OwnLayout) else None
         self._columns = self._mapping.payload_columns(names)
         self.complete = "kind" not in self._roles
         self.makes_ids = self.complete and "id" not in self._roles
         look = _Look(file, self._columns, self._roles["start"], types_known=schema is not None)
-        claims = {"the mapping": self._mapping.unit, "the source": schema.unit if schema else None, "read()": unit}
+        declared = schema.unit if schema else None
+        claims: dict[str, str | None] = {"the mapping": self._mapping.unit, "the source": declared, "read()": unit}
         if look.numbers:  # the file's own unit is that of its ticks
             claims["the file"] = file.metadata.get("unit")
         self._clock = self._meant(look.numbers, one_unit(claims))

@@ -54,8 +54,8 @@ def zone_called(name: str) -> tzinfo:
 
 def _short(fix: str) -> str:
     """Not the names of all zones there are."""
-    near = fix.partition("?")[0] + "?" if fix.startswith("did you mean") else "a zone has a name"
-    return f"{near}; zones are called like Europe/Berlin, UTC or +02:00"
+    near = fix.partition("?")[0] + "? " if fix.startswith("did you mean") else ""
+    return f"{near}zones are called like Europe/Berlin, UTC or +02:00"
 
 
 def instant(moment: datetime, zone: str, ambiguous: Ambiguous) -> datetime:
@@ -66,7 +66,7 @@ def instant(moment: datetime, zone: str, ambiguous: Ambiguous) -> datetime:
         return one
     if ambiguous == "refuse":
         never = one.astimezone(UTC).astimezone(where).replace(tzinfo=None) != moment
-        raise InputError(f"the local time '{moment}' comes {'never' if never else 'twice'} in {zone}", fix=FIX)
+        raise InputError(f"the local time '{moment}' {'never comes' if never else 'comes twice'} in {zone}", fix=FIX)
     return (min if ambiguous == "earlier" else max)(one, other, key=lambda each: each.astimezone(UTC))
 
 
