@@ -132,14 +132,14 @@ def write_atomically(file: Path, data: bytes) -> None:
 class Lock:
     """A checkpoint that one query goes on from; the end of the process gives it back."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = LOCK) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        self._file = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             who = os.read(self._file, 20).decode(errors="replace").strip()
-            self.release()
+            self.close()
             raise InputError(
                 f"another query goes on from this checkpoint{f', in process {who}' if who else ''}",
                 at=str(folder),
@@ -148,7 +148,7 @@ class Lock:
         os.ftruncate(self._file, 0)
         os.write(self._file, str(os.getpid()).encode())
 
-    def release(self) -> None:
+    def close(self) -> None:
         """Let others go on from it."""
         if self._file >= 0:
             os.close(self._file)

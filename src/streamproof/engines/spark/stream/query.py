@@ -68,10 +68,9 @@ class StreamQuery:
         extra: DataFrame | None = None,
         in_order: bool = False,
         plan: Plan,
-        origins: Mapping[str, Claim] | None = None,
     ) -> None:
         self.spark, self.typed, self.options = spark, typed, options
-        self._plan, self._origins = plan, origins or {}
+        self._plan = plan
         self.checkpoint, self._extra, self._in_order = checkpoint, extra, in_order
         self._sources, self._settings = sources, settings
         self.splitting = split_by(typed)
@@ -213,7 +212,7 @@ class StreamQuery:
                 metrics=metrics,
             )
         except BaseException:
-            lock.release()
+            lock.close()
             raise
 
     def _output(self, run: str) -> Output:
@@ -239,7 +238,7 @@ class StreamQuery:
             "emit": emit,
             "sources": {
                 name: {
-                    **schema_claim(self._schema(source)), **source.claim, **self._origins.get(name, {}),
+                    **schema_claim(self._schema(source)), **source.claim,
                     "follows_events": doors[name].keeps_events,
                 }
                 for name, source in self._sources.items()
@@ -335,12 +334,10 @@ def make_query(
     checkpoint: str | Path | None = None,
     extra: DataFrame | None = None,
     in_order: bool = False,
-    origins: Mapping[str, Claim] | None = None,
     **options: Any,
 ) -> StreamQuery:
     """A plan over streaming tables. ``options`` are those of `Options`; ``extra`` is input that is packed already;
-    ``in_order`` says that in each micro-batch partitions follow each other as their rows arrived; ``origins`` what a
-    checkpoint claims of each input beside its columns.
+    ``in_order`` says that in each micro-batch partitions follow each other as their rows arrived.
     """
     known = [field.name for field in fields(Options)]
     for name in options:
@@ -351,8 +348,7 @@ def make_query(
         sources = open_sources(inputs, time, given)
         typed = prepare(apart, {name: source.schema for name, source in sources.items()}, settings)
         folder = None if checkpoint is None else Path(checkpoint).resolve()
-        origins_of = {name: (origins or {}).get(table, {}) for name, table in given.items()}
         return StreamQuery(
             spark, typed, sources, settings, Options(**options),
-            checkpoint=folder, extra=extra, in_order=in_order, plan=plan, origins=origins_of,
+            checkpoint=folder, extra=extra, in_order=in_order, plan=plan,
         )  # fmt: skip

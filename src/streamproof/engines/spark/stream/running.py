@@ -39,7 +39,7 @@ class Running:
         try:
             ended = self.query.awaitTermination() if seconds is None else self.query.awaitTermination(seconds)  # type: ignore[arg-type]
         except Exception as error:
-            self._lock.release()
+            self._lock.close()
             raise self._told(error) from None
         if ended is not False:
             self._rest()
@@ -63,7 +63,7 @@ class Running:
 
     def release(self) -> None:
         """Let another query go on from the checkpoint."""
-        self._lock.release()
+        self._lock.close()
 
     @property
     def active(self) -> bool:
@@ -73,7 +73,7 @@ class Running:
         """Nothing more will come; what Spark knows it may forget with its session."""
         self.metrics.catch_up()
         self.metrics.follow = tuple
-        self._lock.release()
+        self._lock.close()
 
     def __enter__(self) -> Running:
         return self
