@@ -203,12 +203,16 @@ def _type(node: exp.DataType) -> Type:
         precision, scale = [*map(_digits, node.expressions), 0][:2] if node.expressions else (18, 3)
         if len(node.expressions) > 2:
             raise Unread("decimal takes a precision and a scale", fix="write decimal(10, 2)", offset=place(node))
+        if precision < 1:
+            raise Unread(
+                f"decimal({precision},{scale}) does not exist", fix="give at least 1 digit", offset=place(node)
+            )
         return decimal(precision, scale)
     word = node.this.value.lower()
     if node.expressions and not node.args.get("nested"):
         what, fix = f"the length of {word} would be forgotten", "leave the length out; substr(v, 1, 2) cuts text"
         raise Unread(what, fix=fix, offset=place(node))
-    return parse_type({"timestampntz": "timestamp", "userdefined": str(node.args.get("kind"))}.get(word, word))
+    return parse_type({"timestampntz": "timestamp", "user-defined": str(node.args.get("kind"))}.get(word, word))
 
 
 def _digits(param: exp.Expr) -> int:
