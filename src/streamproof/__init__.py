@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from streamproof.query.aggregates import avg as avg
     from streamproof.query.aggregates import count as count
     from streamproof.query.aggregates import count_distinct as count_distinct
+    from streamproof.query.aggregates import count_values as count_values
     from streamproof.query.aggregates import first as first
     from streamproof.query.aggregates import last as last
     from streamproof.query.aggregates import max as max
@@ -135,7 +136,8 @@ _ROOMS = {
     "qos.service": "QoS",
     "query": "functions",
     "query.aggregates": (
-        "avg count count_distinct first last max median min percentile stdev_pop stdev_samp sum var_pop var_samp"
+        "avg count count_distinct count_values first last max median min percentile"
+        " stdev_pop stdev_samp sum var_pop var_samp"
     ),
     "query.driven": "arrive becomes changes clock eql lasting",
     "query.expressions": "asc call col desc left lit right sql when",

@@ -22,6 +22,8 @@ def aggregate(fn: str, params: tuple[Any, ...], values: Sequence[Any], result: T
     if fn == "count":
         return len(values)
     known = [value for value in values if value is not None]
+    if fn == "count_values":
+        return len(known)
     if fn == "count_distinct":
         return len({identity(value) for value in known})
     return fit(_AGGREGATES[fn](known, *params), result) if known else None

@@ -2,9 +2,9 @@
 
 >>> from streamproof.events.schema import FLOAT64, INT64, decimal
 >>> cast(2.5, FLOAT64, INT64), cast(3.5, FLOAT64, INT64), cast(2.5, FLOAT64, decimal(3, 0))
-(2, 4, Decimal('2'))
+(3, 4, Decimal('3'))
 
-Halves go to even: a cast changes the type and must not drift. (The function ``round`` takes them away from zero.)
+Halves go away from zero, as the function ``round`` takes them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, date, datetime, time
-from decimal import ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from streamproof.errors import RunError
@@ -48,7 +48,7 @@ def _to_int(value: Any) -> int:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise RunError(f"{value} is not a whole number", name="overflow")
-        return int(fit(round(value), INT64))  # Python rounds halves to even
+        return int(fit(int(Decimal(value).quantize(Decimal(1), rounding=ROUND_HALF_UP, context=EXACT)), INT64))
     if isinstance(value, Decimal):
         return int(fit(int(_to_decimal(value, Type("decimal", 38, 0))), INT64))
     return int(value)
@@ -58,7 +58,7 @@ def _to_decimal(value: Any, to: Type) -> Decimal:
     if isinstance(value, float) and not math.isfinite(value):
         raise RunError(f"{value} is not a decimal", name="overflow")
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)  # the digits that people see
-    return rescale(number, to, rounding=ROUND_HALF_EVEN)
+    return rescale(number, to, rounding=ROUND_HALF_UP)
 
 
 def _to_text(value: Any) -> str:
@@ -101,7 +101,7 @@ def _read_decimal(text: str, to: Type) -> Decimal:
     number = EXACT.create_decimal(text)
     if not number.is_finite():
         raise ValueError
-    return rescale(number, to, rounding=ROUND_HALF_EVEN)
+    return rescale(number, to, rounding=ROUND_HALF_UP)
 
 
 def _read_bool(text: str, to: Type) -> bool:

@@ -231,7 +231,12 @@ def _read_aggregate(parts: Any) -> Aggregate:
 
 
 def _write_aggs(aggs: Any) -> Data:
-    return {name: [a.fn, None if a.arg is None else to_text(a.arg), *a.params] for name, a in aggs}
+    return {name: _write_aggregate(agg) for name, agg in aggs}
+
+
+def _write_aggregate(agg: Aggregate) -> list[Any]:
+    fn, arg = agg.noted
+    return [fn, None if arg is None else to_text(arg), *agg.params]
 
 
 def _read_by(value: Any) -> tuple[tuple[Expr, str], ...]:

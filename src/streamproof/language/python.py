@@ -251,8 +251,9 @@ def _output(output: str) -> Iterator[Argument]:
 
 
 def _aggregate(agg: Aggregate) -> str:
-    arg = [] if agg.arg is None else [quoted(to_text(agg.arg))]
-    return f"{agg.fn}({', '.join([*arg, *map(value, agg.params)])})"
+    fn, arg = agg.written
+    read = [] if arg is None else [quoted(to_text(arg))]
+    return f"{fn}({', '.join([*read, *map(value, agg.params)])})"
 
 
 def _topk(node: nodes.TopK, others: Others) -> Iterator[Call]:

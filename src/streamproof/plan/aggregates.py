@@ -1,6 +1,7 @@
 """Aggregates: one value from the members of a window.
 
-``count`` counts events; the others ignore null, and give null where nothing is left.
+``count`` counts events; the others ignore null, and give null where nothing is left. What SQL, EQL and Python write as
+``count(v)`` is ``count_values``: it counts the values.
 
 >>> AGGREGATES["sum"].result(INT64, ())
 Type('int64')
@@ -9,12 +10,12 @@ Type('int64')
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from streamproof.errors import PlanError, did_you_mean
 from streamproof.events.schema import FLOAT64, INT64, MAX_PRECISION, NULL, Type, decimal
-from streamproof.plan.expr import Expr, Value
+from streamproof.plan.expr import Call, Case, Expr, Value, literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Aggregate:
     fn: str
     arg: Expr | None = None
     params: tuple[Value, ...] = ()
+    zero: bool = field(default=False, repr=False)  # of nothing it gives 0: a sum that counts
 
     def __post_init__(self) -> None:
         if self.fn not in AGGREGATES:
@@ -36,6 +38,38 @@ class Aggregate:
     def reads(self) -> Expr | None:
         """What is evaluated of every event: its argument, but nothing for a count, which only counts events."""
         return None if self.fn == "count" else self.arg
+
+    @property
+    def of_nothing(self) -> int | None:
+        """What it gives where there is nothing."""
+        return 0 if self.zero or self.fn in ("count", "count_values", "count_distinct") else None
+
+    @property
+    def noted(self) -> tuple[str, Expr | None]:
+        """The function and what it reads, as plans note them."""
+        match self:
+            case Aggregate(zero=True, arg=Case(branches=((Call("is_null", (arg,)), _),))):
+                return "count_values", arg
+        return self.fn, self.arg
+
+    @property
+    def written(self) -> tuple[str, Expr | None]:
+        """The function and what it reads, as people write them: ``count(v)`` counts values, ``count(*)`` events."""
+        fn, arg = self.noted
+        return {"count": ("count", None), "count_values": ("count", arg)}.get(fn, (fn, arg))
+
+    def computed(self) -> Aggregate:
+        """The aggregate that engines compute: a count of values is a sum of ones.
+
+        >>> from streamproof.plan.expr import Col
+        >>> Aggregate("count_values", Col("v")).computed().fn
+        'sum'
+        """
+        if self.fn != "count_values":
+            return self
+        assert self.arg is not None
+        ones = Case(((Call("is_null", (self.arg,)), literal(0)),), literal(1))
+        return Aggregate("sum", ones, zero=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +90,11 @@ class AggregateFunction:
     def check_params(self, params: tuple[Value, ...]) -> None:
         wanted = 0 if self.parameter is None else 1
         if len(params) != wanted:
-            raise PlanError(f"{self.name} takes {wanted} parameters, got {len(params)}", fix=self.summary)
+            form = f'["{self.name}", "v"{f", {self.parameter}" if self.parameter else ""}]'
+            raise PlanError(
+                f"{self.name} takes {wanted} parameters, got {len(params)}",
+                fix=f"{self.summary}: write {form}" if self.parameter else f"write {form}",
+            )
         if self.parameter == "p":
             p = params[0]
             if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
@@ -83,6 +121,7 @@ def _count(arg: Type) -> Type | None:
 
 _LIBRARY: Final = (
     AggregateFunction("count", _count, "the number of events"),
+    AggregateFunction("count_values", _count, "the number of values that are not null"),
     AggregateFunction("sum", _sum, "the sum; int64 overflow is an error"),
     AggregateFunction("avg", _float, "the mean as a float"),
     AggregateFunction("min", _same, "the least value"),

@@ -360,7 +360,7 @@ def _aggregation(inputs: _Inputs, node: nodes.Aggregation) -> Outcome:
 
 
 def _bound_aggregate(agg: Aggregate, scope: Scope) -> Aggregate:
-    return agg if agg.arg is None else replace(agg, arg=bind(agg.arg, scope))
+    return agg if agg.arg is None else replace(agg, arg=bind(agg.arg, scope)).computed()
 
 
 def _aggregate_type(agg: Aggregate, scope: Scope) -> Type:

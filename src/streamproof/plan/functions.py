@@ -33,9 +33,7 @@ class Function:
 
     def result(self, types: tuple[Type, ...]) -> Type:
         """The type of the result, or the error that says what the function takes."""
-        if len(types) < self.least or (self.most is not None and len(types) > self.most):
-            counts = f"{self.least}" if self.most == self.least else f"{self.least} to {self.most or 'any number of'}"
-            raise PlanError(f"{self.name} takes {counts} arguments, got {len(types)}", name="type_mismatch")
+        self.check_count(len(types))
         result = self.rule(types)
         if result is None:
             got = ", ".join(map(str, types))
@@ -43,6 +41,13 @@ class Function:
                 f"{self.name} takes {self.takes}, got {got}", fix="cast the arguments", name="type_mismatch"
             )
         return result
+
+    def check_count(self, given: int) -> None:
+        """Refuse a call with too few or too many arguments."""
+        if given < self.least or (self.most is not None and given > self.most):
+            counts = f"{self.least}" if self.most == self.least else f"{self.least} to {self.most or 'any number of'}"
+            fix = f"give {self.takes}"
+            raise PlanError(f"{self.name} takes {counts} arguments, got {given}", fix=fix, name="type_mismatch")
 
 
 def common_type(types: Iterable[Type]) -> Type | None:
@@ -212,6 +217,13 @@ _LIBRARY: Final = (
     Function("epoch", 1, 1, _time_part, _INSTANT, "whole seconds since 1970, rounded down"),
 )  # fmt: skip
 FUNCTIONS: Final[dict[str, Function]] = {function.name: function for function in _LIBRARY}
+OTHER_NAMES: Final = {
+    "ceiling": "ceil", "char_length": "length", "character_length": "length", "day_of_month": "day",
+    "dayofmonth": "day", "dayofweek_iso": "day_of_week", "dayofyear": "day_of_year", "endswith": "ends_with",
+    "ifnull": "coalesce", "isodow": "day_of_week", "lcase": "lower", "len": "length", "nvl": "coalesce",
+    "pow": "power", "signum": "sign", "startswith": "starts_with", "ucase": "upper",
+}  # fmt: skip
+"""What functions of the library are also called in text."""
 TIME_PARTS: Final = ("year", "month", "day", "hour", "minute", "second", "day_of_week", "day_of_year", "epoch")
 
 

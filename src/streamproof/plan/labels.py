@@ -40,8 +40,9 @@ def window_label(window: Window) -> str:
 
 
 def aggregate_label(agg: Aggregate) -> str:
-    parts = [*([] if agg.arg is None else [to_text(agg.arg)]), *map(str, agg.params)]
-    return f"{agg.fn}({', '.join(parts)})"
+    fn, arg = agg.noted
+    parts = [*([] if arg is None else [to_text(arg)]), *map(str, agg.params)]
+    return f"{fn}({', '.join(parts)})"
 
 
 def _exprs(exprs: Named | None) -> Iterator[str]:

@@ -25,6 +25,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 from streamproof.errors import PlanError, did_you_mean
 from streamproof.events.schema import Schema, Type, parse_type
 from streamproof.plan.failures import function_failed, module_failed
+from streamproof.plan.parse import check_free
 
 ModuleKind: TypeAlias = Literal["udf", "uda", "udo"]
 Clipping: TypeAlias = Literal["none", "left", "right", "full"]
@@ -128,6 +129,10 @@ class Module:
     passes_null: bool = False  # UDFs: called with None too, instead of answering null by itself
     properties: Properties = field(default_factory=Properties)
     summary: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind == "udf":
+            check_free(self.name)
 
     def __repr__(self) -> str:
         return f"{self.kind} {self.name}@{self.version}"

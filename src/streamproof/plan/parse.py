@@ -8,49 +8,32 @@ Traceback (most recent call last):
 streamproof.errors.PlanError: subqueries cannot stand in an expression
   at: v in (select 1)
   fix: use columns, constants, operators and functions of the library
+
+Law: every node says which of its arguments it reads (`RULES`), and one that has any other is refused.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-import sqlglot
-from sqlglot import Token, TokenType, exp
+from sqlglot import exp
 
-from streamproof.errors import PlanError, StreamproofError
+from streamproof.errors import PlanError
 from streamproof.events.schema import Type, decimal, parse_type
+from streamproof.plan.aggregates import AGGREGATES
 from streamproof.plan.expr import NULL_LITERAL, Apply, Call, Case, Col, Expr, Side, literal
 from streamproof.plan.fold import cast_to
-from streamproof.plan.functions import FUNCTIONS
+from streamproof.plan.functions import FUNCTIONS, OTHER_NAMES
+from streamproof.plan.grammar import Unread, condition, consumed, place, too_deep
 
 MAX_TEXT: Final = 20_000
 MAX_DEPTH: Final = 200
-
-_BINARY: Final[dict[type[exp.Expression], str]] = {
-    exp.Add: "add", exp.Sub: "sub", exp.Mul: "mul", exp.Div: "div", exp.IntDiv: "floordiv", exp.Mod: "mod",
-    exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "lte", exp.GT: "gt", exp.GTE: "gte",
-    exp.And: "and", exp.Or: "or", exp.NullSafeEQ: "same", exp.Like: "like", exp.Pow: "power", exp.DPipe: "concat",
-    exp.Nullif: "nullif", exp.Contains: "contains", exp.StartsWith: "starts_with", exp.EndsWith: "ends_with",
-}  # fmt: skip
-_UNARY: Final[dict[type[exp.Expression], str]] = {
-    exp.Abs: "abs", exp.Sign: "sign", exp.Floor: "floor", exp.Ceil: "ceil", exp.Sqrt: "sqrt", exp.Ln: "ln",
-    exp.Exp: "exp", exp.Lower: "lower", exp.Upper: "upper", exp.Length: "length", exp.Year: "year",
-    exp.Month: "month", exp.Day: "day", exp.DayOfMonth: "day", exp.Hour: "hour", exp.Minute: "minute",
-    exp.Second: "second", exp.DayOfYear: "day_of_year", exp.DayOfWeekIso: "day_of_week", exp.TimeToUnix: "epoch",
-    exp.DayOfWeek: "day_of_week",
-}  # fmt: skip
-_VARIADIC: Final[dict[type[exp.Expression], str]] = {
-    exp.Coalesce: "coalesce", exp.Least: "least", exp.Greatest: "greatest", exp.Concat: "concat",
-}  # fmt: skip
-_TRIMS: Final = {"": "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
-_PARTS: Final = {
-    "DOW": "day_of_week", "ISODOW": "day_of_week", "DAYOFWEEK": "day_of_week", "DOY": "day_of_year",
-    "DAYOFYEAR": "day_of_year", "YEAR": "year", "MONTH": "month", "DAY": "day", "HOUR": "hour", "MINUTE": "minute",
-    "SECOND": "second", "EPOCH": "epoch",
-}  # fmt: skip
+LIBRARY: Final = "use columns, constants, operators and functions of the library"
 
 
 @lru_cache(maxsize=4096)
@@ -59,78 +42,96 @@ def parse(text: str) -> Expr:
     if len(text) > MAX_TEXT:
         raise PlanError(f"an expression of {len(text)} characters", fix=f"at most {MAX_TEXT}", name="limit_exceeded")
     try:
-        return _admit(_sql(text), 0)
-    except StreamproofError as error:
-        raise error.located(text) from None
+        return admit(condition(text))
+    except Unread as error:
+        raise PlanError(error.what, at=text, fix=error.fix, name=error.name) from None
 
 
-_DUCKDB: Final = sqlglot.Dialect.get_or_raise("duckdb")
+Columns: TypeAlias = "Callable[[exp.Column], Col]"
 
 
-def _sql(text: str) -> exp.Expr:
-    fix = "write e.g. \"v > 1 and k = 'a'\""
-    try:
-        tokens = _DUCKDB.tokenize(text)
-        _refuse_statements(tokens)
-        found = _DUCKDB.parser().parse_into(exp.Condition, tokens, text)
-    except sqlglot.errors.SqlglotError as error:
-        details = getattr(error, "errors", None) or [{}]
-        near = details[0].get("highlight")
-        what = f"cannot read the expression near {near!r}" if near else "cannot read the expression"
-        raise PlanError(what, at=text, fix=fix) from None
-    except RecursionError:
-        raise PlanError("the expression is nested too deeply", fix="split it", name="limit_exceeded") from None
-    if len(found) != 1 or found[0] is None:
-        raise PlanError("an expression must be one expression", at=text, fix=fix)
-    return found[0]
+def admit(tree: exp.Expr, column: Columns | None = None) -> Expr:
+    """The expression that a tree means; ``column`` reads its columns, else ``l.v`` and ``r.v`` are sides."""
+    return _admit(tree, 0, column or _sided)
 
 
-def _refuse_statements(tokens: list[Token]) -> None:
-    kinds = [token.token_type for token in tokens[:-1]]
-    if TokenType.SEMICOLON in kinds:
-        raise PlanError("an expression must be one expression", fix="remove what follows the semicolon")
-    begins = [token.text.lower() for token in tokens[:2] if token.token_type != TokenType.IDENTIFIER]
-    if begins[:1] == ["if"] and begins != ["if", "("]:  # sqlglot would take it for a command, and say so aloud
-        raise PlanError("cannot read the expression near 'if'", fix="write if(condition, value, other)")
-
-
-def _admit(node: Any, depth: int) -> Expr:
+def _admit(node: Any, depth: int, column: Columns) -> Expr:
     if depth > MAX_DEPTH:
-        raise PlanError("the expression is nested too deeply", fix=f"at most {MAX_DEPTH} levels", name="limit_exceeded")
+        raise too_deep()
 
     def go(part: Any) -> Expr:
-        return _admit(part, depth + 1)
+        return _admit(part, depth + 1, column)
 
-    kind = type(node)
-    if kind in _BINARY:
-        found: Expr = Call(_BINARY[kind], (go(node.this), go(node.expression)))
-    elif kind in _UNARY:
-        found = Call(_UNARY[kind], (go(node.this),))
-    elif kind in _VARIADIC:
-        parts = [node.this, *node.expressions] if node.this is not None else node.expressions
-        found = Call(_VARIADIC[kind], tuple(map(go, parts)))
-    elif kind in _SPECIAL:
-        found = _SPECIAL[kind](node, go)
-    else:
-        words = {"Select": "subqueries", "Subquery": "subqueries"}
-        raise PlanError(
-            f"{words.get(kind.__name__, kind.__name__)} cannot stand in an expression",
-            fix="use columns, constants, operators and functions of the library",
-        )
-    return Call("not", (found,)) if node.args.get("negate") else found
+    if isinstance(node, exp.Column):
+        return column(node)
+    rule = RULES.get(type(node))
+    if rule is None:
+        word = _WORDS.get(type(node).__name__, type(node).__name__)
+        raise Unread(f"{word} cannot stand in an expression", fix=LIBRARY, offset=place(node))
+    consumed(node, *rule.reads, **rule.settled)
+    try:
+        return rule.build(node, go)
+    except Unread:
+        raise
+    except PlanError as error:
+        raise Unread(error.what, fix=error.fix, offset=place(node), name=error.name) from None
 
 
-Go = Callable[[Any], Expr]
+_WORDS: Final = {"Select": "subqueries", "Subquery": "subqueries", "Exists": "subqueries", "Union": "subqueries",
+                 "Concat": "two constants side by side", "Distinct": "DISTINCT", "Order": "ORDER BY", "Star": "*",
+                 "Filter": "FILTER", "IgnoreNulls": "IGNORE NULLS", "RespectNulls": "RESPECT NULLS",
+                 "WithinGroup": "WITHIN GROUP", "Window": "OVER", "Collate": "COLLATE",
+                 "AtTimeZone": "AT TIME ZONE"}  # fmt: skip
+Go: TypeAlias = Callable[[Any], Expr]
 
 
-def _column(node: exp.Column, go: Go) -> Expr:
-    if node.args.get("db") or not isinstance(node.this, exp.Identifier):
-        raise PlanError(f"{node.sql()} is not a column", fix="columns are v, or l.v and r.v over two inputs")
-    side = node.table
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How a node is read: which of its arguments, and what others always are as the parser makes them."""
+
+    reads: tuple[str, ...]
+    build: Callable[[Any, Go], Expr]
+    settled: dict[str, object]
+
+
+def _rule(*reads: str, build: Callable[[Any, Go], Expr], **settled: object) -> Rule:
+    return Rule(reads, build, settled)
+
+
+def _operator(fn: str, **settled: object) -> Rule:
+    return _rule("this", "expression", build=lambda node, go: _infix(fn, node, go), **settled)
+
+
+def _infix(fn: str, node: Any, go: Go) -> Expr:
+    return Call(fn, (go(node.this), go(node.expression)))
+
+
+def name_of(node: Any) -> str:
+    """The name that an identifier writes."""
+    if not isinstance(node, exp.Identifier):
+        raise Unread("a name is expected", fix='write names bare, or in double quotes: "two words"', offset=place(node))
+    consumed(node, "this", "quoted")
+    return str(node.this)
+
+
+def parts_of(node: exp.Column) -> tuple[str, str]:
+    """The table that a column names, if it does, and its name."""
+    parts = [node.args[name] for name in ("catalog", "db", "table", "this") if node.args.get(name) is not None]
+    if len(parts) > 2 or not isinstance(node.this, exp.Identifier):
+        shown = ".".join("*" if isinstance(part, exp.Star) else str(part.this) for part in parts)
+        fix = "columns are v, or l.v and r.v over two inputs"
+        raise Unread(f"{shown} is not a column", fix=fix, offset=place(node))
+    consumed(node, "this", "table")
+    table, name = ["", *map(name_of, parts)][-2:]
+    return table, name
+
+
+def _sided(node: exp.Column) -> Col:
+    side, name = parts_of(node)
     if side and side not in ("l", "r"):
-        raise PlanError(f'unknown input "{side}"', fix="over two inputs write l.column or r.column")
+        raise Unread(f'unknown input "{side}"', fix="over two inputs write l.column or r.column")
     known: dict[str, Side | None] = {"l": "l", "r": "r", "": None}
-    return Col(node.name, known[side])
+    return Col(name, known[side])
 
 
 def _literal(node: exp.Literal, go: Go) -> Expr:
@@ -141,9 +142,11 @@ def _number(digits: str) -> int | float:
     try:
         number: int | float = int(digits) if digits.isdigit() else float(digits)
     except ValueError:
-        raise PlanError(f"{digits} is not a number", fix="write e.g. 12, 1.5 or 1e9") from None
+        raise Unread(f"{digits} is not a number", fix="write e.g. 12, 1.5 or 1e9") from None
     if number == math.inf:
-        raise PlanError(f"the number {digits} is too large", fix="write cast('inf' as double)", name="overflow")
+        raise Unread(f"the number {digits} is too large", fix="write cast('inf' as double)", name="overflow")
+    if number == 0 and re.match(r"[0.]*[1-9]", digits):
+        raise Unread(f"the number {digits} is too small", fix="write 0", name="overflow")
     return number
 
 
@@ -153,6 +156,11 @@ def _negative(node: exp.Neg, go: Go) -> Expr:
     return Call("neg", (go(node.this),))
 
 
+def _like(node: exp.Like, go: Go) -> Expr:
+    found = _infix("like", node, go)
+    return Call("not", (found,)) if node.args.get("negate") else found
+
+
 def _between(node: exp.Between, go: Go) -> Expr:
     value = go(node.this)
     return Call("and", (Call("gte", (value, go(node.args["low"]))), Call("lte", (value, go(node.args["high"])))))
@@ -160,35 +168,29 @@ def _between(node: exp.Between, go: Go) -> Expr:
 
 def _in(node: exp.In, go: Go) -> Expr:
     if node.args.get("query") is not None:
-        raise PlanError(
-            "subqueries cannot stand in an expression",
-            fix="use columns, constants, operators and functions of the library",
-        )
+        raise Unread("subqueries cannot stand in an expression", fix=LIBRARY, offset=place(node))
     if not node.expressions:
-        raise PlanError("in needs at least one value", fix="write v in (1, 2)")
+        raise Unread("in needs at least one value", fix="write v in (1, 2)", offset=place(node))
     return Call("in", (go(node.this), *map(go, node.expressions)))
 
 
 def _is(node: exp.Is, go: Go) -> Expr:
     if isinstance(node.expression, exp.Null):
-        return Call("is_null", (go(node.this),))
-    return Call("same", (go(node.this), go(node.expression)))
+        found = Call("is_null", (go(node.this),))
+    else:
+        found = Call("same", (go(node.this), go(node.expression)))
+    return Call("not", (found,)) if node.args.get("negate") else found
 
 
 def _case(node: exp.Case, go: Go) -> Expr:
     subject = node.this
-
-    def condition(when: exp.If) -> Expr:
-        return go(when.this) if subject is None else Call("eq", (go(subject), go(when.this)))
-
-    branches = tuple((condition(when), go(when.args["true"])) for when in node.args["ifs"])
+    branches: list[tuple[Expr, Expr]] = []
+    for when in node.args["ifs"]:
+        consumed(when, "this", "true")
+        condition = go(when.this)
+        branches.append((condition if subject is None else Call("eq", (go(subject), condition)), go(when.args["true"])))
     default = node.args.get("default")
-    return Case(branches, NULL_LITERAL if default is None else go(default))
-
-
-def _if(node: exp.If, go: Go) -> Expr:
-    other = node.args.get("false")
-    return Case(((go(node.this), go(node.args["true"])),), NULL_LITERAL if other is None else go(other))
+    return Case(tuple(branches), NULL_LITERAL if default is None else go(default))
 
 
 def _cast(node: exp.Cast, go: Go) -> Expr:
@@ -196,72 +198,149 @@ def _cast(node: exp.Cast, go: Go) -> Expr:
 
 
 def _type(node: exp.DataType) -> Type:
-    if node.this == exp.DType.DECIMAL and node.expressions:
-        precision, *scale = (int(param.this.this) for param in node.expressions)
-        return decimal(precision, scale[0] if scale else 0)
+    consumed(node, "this", "expressions", "kind", "nested", "values", nested=False)
+    if node.this == exp.DType.DECIMAL:
+        precision, scale = [*map(_digits, node.expressions), 0][:2] if node.expressions else (18, 3)
+        if len(node.expressions) > 2:
+            raise Unread("decimal takes a precision and a scale", fix="write decimal(10, 2)", offset=place(node))
+        if precision < 1:
+            raise Unread(
+                f"decimal({precision},{scale}) does not exist", fix="give at least 1 digit", offset=place(node)
+            )
+        return decimal(precision, scale)
     word = node.this.value.lower()
-    return parse_type({"timestampntz": "timestamp", "userdefined": str(node.args.get("kind"))}.get(word, word))
+    if node.expressions and not node.args.get("nested"):
+        what, fix = f"the length of {word} would be forgotten", "leave the length out; substr(v, 1, 2) cuts text"
+        raise Unread(what, fix=fix, offset=place(node))
+    return parse_type({"timestampntz": "timestamp", "user-defined": str(node.args.get("kind"))}.get(word, word))
+
+
+def _digits(param: exp.Expr) -> int:
+    consumed(param, "this")
+    if not isinstance(param.this, exp.Literal) or param.this.is_string or not param.this.this.isdigit():
+        raise Unread("decimal takes whole numbers", fix="write decimal(10, 2)", offset=place(param))
+    return int(param.this.this)
 
 
 def _trim(node: exp.Trim, go: Go) -> Expr:
     if node.expression is not None:
-        raise PlanError("trim takes one string", fix="use replace to remove other characters")
+        fix = "use replace to remove other characters"
+        raise Unread("trim takes one string", fix=fix, offset=place(node))
     return Call(_TRIMS[node.args.get("position") or ""], (go(node.this),))
 
 
-def _present(fn: str, *names: str) -> Callable[[Any, Go], Expr]:
-    """A rule for functions whose arguments sqlglot keeps under names."""
-
-    def rule(node: Any, go: Go) -> Expr:
-        return Call(fn, tuple(go(node.args[name]) for name in names if node.args.get(name) is not None))
-
-    return rule
+_TRIMS: Final = {"": "trim", "BOTH": "trim", "LEADING": "ltrim", "TRAILING": "rtrim"}
 
 
-def _log(node: exp.Log, go: Go) -> Expr:
-    if isinstance(node.this, exp.Literal) and node.this.this == "10" and node.expression is not None:
-        return Call("log10", (go(node.expression),))
-    raise PlanError("log needs its base in the name", fix="use ln or log10")
+def _substring(node: exp.Substring, go: Go) -> Expr:
+    return call("substr", tuple(go(part) for name in ("this", "start", "length") if (part := node.args.get(name))))
 
 
 def _extract(node: exp.Extract, go: Go) -> Expr:
-    part = node.name.upper()
-    if part not in _PARTS:
-        raise PlanError(f"unknown part of a time: {part.lower()}", fix=f"use one of {', '.join(_PARTS).lower()}")
-    return Call(_PARTS[part], (go(node.expression),))
+    part = node.this
+    if isinstance(part, exp.Var | exp.Literal):
+        consumed(part, "this", "is_string")
+    name = _PARTS.get(part.name.upper()) if isinstance(part, exp.Var | exp.Literal) else None
+    if name is None:
+        fix = f"use one of {', '.join(_PARTS).lower()}"
+        raise Unread(f"unknown part of a time: {part.name.lower()}", fix=fix, offset=place(node))
+    return call(name, (go(node.expression),))
+
+
+_PARTS: Final = {
+    "DOW": "dayofweek", "ISODOW": "day_of_week", "DAYOFWEEK": "dayofweek", "DOY": "day_of_year",
+    "DAYOFYEAR": "day_of_year", "YEAR": "year", "MONTH": "month", "DAY": "day", "HOUR": "hour", "MINUTE": "minute",
+    "SECOND": "second", "EPOCH": "epoch",
+}  # fmt: skip
 
 
 def _named(node: exp.Anonymous, go: Go) -> Expr:
-    name = node.this if isinstance(node.this, str) else node.this.name
-    args = tuple(map(go, node.expressions))
-    if name.lower() in FUNCTIONS and not isinstance(node.this, exp.Identifier):
-        return Call(name.lower(), args)
-    return Apply(name, args)
+    if not isinstance(node.this, str):
+        return Apply(name_of(node.this), tuple(map(go, node.expressions)))
+    if node.this.lower() in AGGREGATES:
+        fix = "aggregate over a window first, and go on from its result"
+        raise Unread(f"the aggregate {node.this.lower()} cannot stand in an expression", fix=fix, offset=place(node))
+    return call(node.this, tuple(map(go, node.expressions)))
 
 
-_SPECIAL: Final[dict[type[exp.Expression], Callable[[Any, Go], Expr]]] = {
-    exp.Column: _column,
-    exp.Literal: _literal,
-    exp.Boolean: lambda node, go: literal(bool(node.this)),
-    exp.Null: lambda node, go: NULL_LITERAL,
-    exp.Paren: lambda node, go: go(node.this),
-    exp.Neg: _negative,
-    exp.Not: lambda node, go: Call("not", (go(node.this),)),
-    exp.NullSafeNEQ: lambda node, go: Call("not", (Call("same", (go(node.this), go(node.expression))),)),
-    exp.Between: _between,
-    exp.In: _in,
-    exp.Is: _is,
-    exp.Case: _case,
-    exp.If: _if,
-    exp.Cast: _cast,
-    exp.TryCast: _cast,
-    exp.Trim: _trim,
-    exp.Round: _present("round", "this", "decimals"),
-    exp.Substring: _present("substr", "this", "start", "length"),
-    exp.Replace: _present("replace", "this", "expression", "replacement"),
-    exp.Log: _log,
-    exp.Extract: _extract,
-    exp.Anonymous: _named,
+def call(name: str, args: tuple[Expr, ...]) -> Expr:
+    """A function by a name that it has in text: one of the library's, or a user's."""
+    word = name.lower()
+    if word in ("if", "iif") and len(args) in (2, 3):
+        return Case(((args[0], args[1]),), args[2] if len(args) == 3 else NULL_LITERAL)
+    if word in ("dayofweek", "dow"):  # Sunday is 0, as in DuckDB and PostgreSQL; day_of_week and isodow say 7
+        word, of_seven = "day_of_week", True
+    else:
+        word, of_seven = OTHER_NAMES.get(word, word), False
+    if word not in FUNCTIONS:
+        if word in _ELSEWHERE:
+            raise Unread(_ELSEWHERE[word][0], fix=_ELSEWHERE[word][1])
+        return Apply(name, args)
+    FUNCTIONS[word].check_count(len(args))
+    found = Call(word, args)
+    return Call("mod", (found, literal(7))) if of_seven else found
+
+
+def check_free(name: str) -> None:
+    """Refuse a name of a user's function that text reads as something else.
+
+    >>> check_free("split_part")
+    >>> check_free("Lower")
+    Traceback (most recent call last):
+    ...
+    streamproof.errors.PlanError: "Lower" is a word of SQL, so no user-defined function can be called that
+      fix: register the function under another name; built-in functions are in streamproof.functions
+    """
+    if any(name.lower() in words for words in (FUNCTIONS, OTHER_NAMES, AGGREGATES, _ELSEWHERE, _FORMS)):
+        raise PlanError(
+            f'"{name}" is a word of SQL, so no user-defined function can be called that',
+            fix="register the function under another name; built-in functions are in streamproof.functions",
+        )
+
+
+_FORMS: Final = ("cast", "try_cast", "extract", "trim", "substring", "dayofweek", "dow", "case", "any", "exists")
+_ELSEWHERE: Final = {
+    "log": ("log needs its base in the name", "use ln or log10"),
+    "if": ("if takes a condition and one or two values", "write if(v > 1, 'high', 'low')"),
+    "iif": ("iif takes a condition and one or two values", "write iif(v > 1, 'high', 'low')"),
+}
+
+RULES: Final[dict[type[exp.Expr], Rule]] = {
+    exp.Add: _operator("add"),
+    exp.Sub: _operator("sub"),
+    exp.Mul: _operator("mul"),
+    exp.Div: _operator("div", typed=False, safe=False),
+    exp.IntDiv: _operator("floordiv"),
+    exp.Mod: _operator("mod"),
+    exp.Pow: _operator("power"),
+    exp.EQ: _operator("eq"),
+    exp.NEQ: _operator("ne"),
+    exp.LT: _operator("lt"),
+    exp.LTE: _operator("lte"),
+    exp.GT: _operator("gt"),
+    exp.GTE: _operator("gte"),
+    exp.And: _operator("and"),
+    exp.Or: _operator("or"),
+    exp.DPipe: _operator("concat", safe=True),
+    exp.NullSafeEQ: _operator("same"),
+    exp.NullSafeNEQ: _rule("this", "expression", build=lambda node, go: Call("not", (_infix("same", node, go),))),
+    exp.Like: _rule("this", "expression", "negate", build=_like),
+    exp.Is: _rule("this", "expression", "negate", build=_is),
+    exp.Between: _rule("this", "low", "high", build=_between),
+    exp.In: _rule("this", "expressions", "query", build=_in),
+    exp.Case: _rule("this", "ifs", "default", build=_case),
+    exp.Not: _rule("this", build=lambda node, go: Call("not", (go(node.this),))),
+    exp.Neg: _rule("this", build=_negative),
+    exp.Paren: _rule("this", build=lambda node, go: go(node.this)),
+    exp.Literal: _rule("this", "is_string", build=_literal),
+    exp.Boolean: _rule("this", build=lambda node, go: literal(bool(node.this))),
+    exp.Null: _rule(build=lambda node, go: NULL_LITERAL),
+    exp.Cast: _rule("this", "to", build=_cast),
+    exp.TryCast: _rule("this", "to", build=_cast, safe=True),
+    exp.Trim: _rule("this", "expression", "position", build=_trim),
+    exp.Substring: _rule("this", "start", "length", build=_substring),
+    exp.Extract: _rule("this", "expression", build=_extract),
+    exp.Anonymous: _rule("this", "expressions", build=_named),
 }
 
 

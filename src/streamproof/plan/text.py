@@ -14,11 +14,13 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Final
 
-import sqlglot
 from sqlglot import exp
 
+from streamproof.errors import PlanError
 from streamproof.events.schema import Type
-from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit, Value
+from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit, Value, literal
+from streamproof.plan.grammar import condition
+from streamproof.plan.parse import parse
 
 _INFIX: Final[dict[str, tuple[str, int]]] = {
     "or": ("or", 1), "and": ("and", 2), "eq": ("=", 4), "ne": ("<>", 4), "lt": ("<", 4), "lte": ("<=", 4),
@@ -110,8 +112,7 @@ def quote(name: str) -> str:
     >>> quote("v"), quote("two words"), quote("select")
     ('v', '"two words"', '"select"')
     """
-    # "if" is a column only where an expression does not begin with it
-    if _SIMPLE.fullmatch(name) and name.lower() != "if" and _reads_as_column(name):
+    if _SIMPLE.fullmatch(name) and _reads_as_column(name):
         return name
     return '"' + name.replace('"', '""') + '"'
 
@@ -119,8 +120,8 @@ def quote(name: str) -> str:
 def _reads_as_column(name: str) -> bool:
     """In sums, and as an argument: some words begin something else there."""
     try:
-        parsed = sqlglot.parse_one(f"1 < {name} + f({name}, {name} + 1)", dialect="duckdb", into=exp.Condition)
-    except sqlglot.errors.SqlglotError:
+        parsed = condition(f"1 < {name} + f({name}, {name} + 1)")
+    except PlanError:
         return False
     columns = list(parsed.find_all(exp.Column))
     return len(columns) == 3 and all(column.name == name and not column.table for column in columns)
@@ -132,7 +133,6 @@ def _function_name(name: str) -> str:
 
 def _reads_as_function(name: str) -> bool:
     try:
-        parsed = sqlglot.parse_one(f"{name}(1)", dialect="duckdb", into=exp.Condition)
-    except sqlglot.errors.SqlglotError:
+        return parse(f"{name}(1)") == Apply(name, (literal(1),))
+    except PlanError:
         return False
-    return isinstance(parsed, exp.Anonymous) and parsed.this == name

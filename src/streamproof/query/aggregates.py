@@ -31,8 +31,8 @@ def _over(name: str) -> Over:
 
 
 def count(expression: Expression = None) -> Aggregate:
-    """The number of events, null values included."""
-    return Aggregate("count", None if expression is None else to_expr(expression))
+    """The number of events; ``count("v")`` is the number of values of v that are not null."""
+    return Aggregate("count") if expression is None else Aggregate("count_values", to_expr(expression))
 
 
 def percentile(expression: Expression, p: float) -> Aggregate:
@@ -51,4 +51,5 @@ var_pop: Over = _over("var_pop")
 first: Over = _over("first")
 last: Over = _over("last")
 median: Over = _over("median")
+count_values: Over = _over("count_values")
 count_distinct: Over = _over("count_distinct")

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from streamproof.errors import PlanError
 from streamproof.plan.expr import NULL_LITERAL, Apply, Case, Col, Expr, Side
-from streamproof.plan.parse import parse
-from streamproof.plan.text import to_text
+from streamproof.plan.parse import check_free, parse
 from streamproof.query.column import Column, Expression, Operand, Ordering, to_expr, to_operand
 
 
@@ -92,22 +91,11 @@ def call(function: str, *args: Expression) -> Column:
     >>> call("is_prime", "v") & (col("v") > 100)
     Column('is_prime(v) and v > 100')
     """
-    if not _is_free(function):
-        raise PlanError(
-            f'"{function}" is a word of SQL, so no user-defined function can be called that',
-            at=f'call("{function}", …)',
-            fix="register the function under another name; built-in functions are in streamproof.functions",
-        )
-    return Column(Apply(function, tuple(map(to_expr, args))))
-
-
-def _is_free(function: str) -> bool:
-    """Whether text can name the function too: what SQL knows by that name would be read instead."""
-    named = Apply(function, ())
     try:
-        return parse(to_text(named)) == named
-    except PlanError:
-        return False
+        check_free(function)
+    except PlanError as error:
+        raise error.located(f'call("{function}", …)') from None
+    return Column(Apply(function, tuple(map(to_expr, args))))
 
 
 def asc(expression: Expression) -> Ordering:

@@ -311,7 +311,7 @@ def _empty(compiler: Compiler, typed: Typed, node: During, own: list[str], table
     asked, members = tables
     kinds = [kind for _, kind in typed.schema][-len(node.aggs) :]
     nothing = [
-        whole(0) if agg.fn in ("count", "count_distinct") else literal(compiler.dialect, None, kind)
+        whole(0) if agg.of_nothing == 0 else literal(compiler.dialect, None, kind)
         for (_, agg), kind in zip(node.aggs, kinds, strict=True)
     ]
     columns = [f"{text} AS c{n}" for n, text in enumerate([*own, *nothing])]

@@ -85,7 +85,7 @@ _PARTS = "^([+-]?)([0-9]*)[.]?([0-9]*)(?:[eE]([+-]?[0-9]+))?$"
 
 
 def _quantized(dialect: Dialect, number: str, to: Type) -> str:
-    """The text of a number as a decimal of the type, halves to even; null where it has too many digits.
+    """The text of a number as a decimal of the type, halves away from zero; null where it has too many digits.
 
     Its digits and how many of them lie beyond the scale are found in the text, which no type could hold exactly.
     """
@@ -116,13 +116,8 @@ def _rounded(dialect: Dialect, d: str, n: str) -> str:
         f"left({d}, greatest(length({d}) - {n}, 0))",
     )
     kept = f"CAST(coalesce(nullif(CASE WHEN {n} <= 0 THEN {longer} ELSE {shorter} END, ''), '0') AS HUGEINT)"
-    rest = Sql(f"CASE WHEN {n} <= 0 THEN '' WHEN {n} > length({d}) THEN '0' ELSE right({d}, {n}) END", STRING)
-
-    def up(r: str) -> str:
-        tie = f"rtrim({r}, '0') = '5'"
-        return f"CASE WHEN {r} >= '5' AND (NOT {tie} OR {kept} % 2 = 1) THEN 1 ELSE 0 END"
-
-    return f"({kept} + {dialect.let(rest, up)})"
+    rest = f"CASE WHEN {n} <= 0 THEN '' WHEN {n} > length({d}) THEN '0' ELSE right({d}, {n}) END"
+    return f"({kept} + CASE WHEN {rest} >= '5' THEN 1 ELSE 0 END)"
 
 
 def _scaled(dialect: Dialect, v: str, negative: str, to: Type) -> str:
@@ -198,6 +193,10 @@ def _try_cast(dialect: Dialect, value: str, to: Type) -> str:
     return f"TRY_CAST({value} AS {dialect.type_name(to)})"
 
 
+def _float_to_whole(dialect: Dialect, value: str, to: Type) -> str:
+    return f"TRY_CAST(round({value}) AS BIGINT)"  # halves away from zero; the cast alone takes them to even
+
+
 def _time_to_date(dialect: Dialect, arg: Sql, to: Type, strict: bool) -> str:
     return days_of(dialect, arg)
 
@@ -211,7 +210,7 @@ CASTS: Final[dict[tuple[Kind, Kind], CastRule]] = {
     ("int64", "decimal"): _fitting("overflow", _try_cast),
     ("int64", "string"): _always("CAST({0} AS VARCHAR)"),
     ("int64", "bool"): _always("({0} <> 0)"),
-    ("float64", "int64"): _fitting("overflow", _try_cast),
+    ("float64", "int64"): _fitting("overflow", _float_to_whole),
     ("float64", "decimal"): _fitting("overflow", _float_to_decimal),
     # −0.0 is 0.0, and NaN has no sign
     ("float64", "string"): _always("replace(CAST({0} + CAST(0 AS DOUBLE) AS VARCHAR), '-nan', 'nan')"),

@@ -43,17 +43,16 @@ CONVERSIONS: Final[dict[str, str]] = {
         "sp_quantize(x numeric, digits int, scale int)",
         "numeric",
         """DECLARE
-          unit numeric := ('1e-' || scale)::numeric; r numeric := trunc(x, scale);
-          d numeric := abs(x - trunc(x, scale));
+          r numeric := round(x, scale);  -- halves away from zero
         BEGIN
-          IF d > unit / 2 OR (d = unit / 2 AND mod(div(abs(r), unit), 2) = 1) THEN r := r + sign(x) * unit; END IF;
           RETURN CASE WHEN abs(r) < ('1e' || (digits - scale))::numeric THEN r END;
         END""",
     ),
     "sp_float_whole": function(
         "sp_float_whole(x float8)",
         "bigint",
-        "RETURN CASE WHEN x >= -9223372036854775808 AND x < 9223372036854775808 THEN x::bigint END;",
+        "DECLARE r float8 := trunc(x) + CASE WHEN abs(x - trunc(x)) >= 0.5 THEN sign(x) ELSE 0 END;"
+        " BEGIN RETURN CASE WHEN r >= -9223372036854775808 AND r < 9223372036854775808 THEN r::bigint END; END",
     ),
     "sp_numeric_whole": function(
         "sp_numeric_whole(x numeric)",

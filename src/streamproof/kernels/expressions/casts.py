@@ -1,7 +1,7 @@
 """Casts: one conversion per pair of types, which gives null where it fails; a strict cast makes that an error.
 
 >>> cast(pa.array([2.5, 3.5, float("nan")]), INT64, strict=False).to_pylist()
-[2, 4, None]
+[3, 4, None]
 """
 
 from __future__ import annotations
@@ -62,16 +62,18 @@ def _to_bool(array: pa.Array, to: Type) -> pa.Array:
 
 
 def _float_to_int(array: pa.Array, to: Type) -> pa.Array:
-    """The nearest whole number, halves to the even one."""
+    """The nearest whole number, halves away from zero."""
+    values = raw(array)
     with np.errstate(all="ignore"):
-        rounded = np.rint(raw(array))
+        whole = np.trunc(values)
+        rounded = whole + np.copysign(np.abs(values - whole) >= 0.5, values)
         fits = (rounded >= -(2.0**63)) & (rounded < 2.0**63)
         whole = np.where(fits, rounded, 0.0).astype(np.int64)
     return vector(whole, to.arrow, either(null_flags(array), ~fits))
 
 
 def _float_to_decimal(array: pa.Array, to: Type) -> pa.Array:
-    """The number that a float's shortest digits say, halves to even: 2.675 with two digits is 2.68.
+    """The number that a float's shortest digits say, halves away from zero: 2.675 with two digits is 2.68.
 
     Scaled floats that are clearly not near a half round the same way without looking at digits.
     """

@@ -10,8 +10,8 @@ What does not fit becomes null here; the callers make it the error ``overflow`` 
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
-from typing import Final, Literal, TypeAlias
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -30,23 +30,22 @@ from streamproof.kernels.expressions.vectors import (
 
 EXACT: Final = Context(prec=2000, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])  # any float has fewer digits
 EXACT_POWERS: Final = 22  # 10^22 is the last power of ten that a float holds exactly
-Halves: TypeAlias = Literal["half_to_even", "half_towards_infinity"]
 
 
 def rounded(value: Decimal, scale: int) -> Decimal:
-    """One decimal with this many digits after the point, halves to even.
+    """One decimal with this many digits after the point, halves away from zero.
 
     >>> rounded(Decimal("-2.5"), 0)
-    Decimal('-2')
+    Decimal('-3')
     """
-    return value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_EVEN, EXACT)
+    return value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, EXACT)
 
 
-def wide(datum: Datum, scale: int, halves: Halves = "half_to_even") -> Datum:
-    """A whole number or decimal as decimal256 with this scale; digits beyond it round.
+def wide(datum: Datum, scale: int) -> Datum:
+    """A whole number or decimal as decimal256 with this scale; digits beyond it round, halves away from zero.
 
     >>> wide(pa.array([Decimal("2.25")], pa.decimal128(3, 2)), 1).to_pylist()
-    [Decimal('2.2')]
+    [Decimal('2.3')]
     """
     if not pa.types.is_decimal(datum.type):
         datum = pc.cast(datum, pa.decimal128(19, 0))
@@ -54,7 +53,9 @@ def wide(datum: Datum, scale: int, halves: Halves = "half_to_even") -> Datum:
     if scale >= have:
         return pc.cast(datum, pa.decimal256(precision + scale - have, scale))
     roomy = pc.cast(datum, pa.decimal256(precision + 1, have))  # 9.9 rounds up to 10
-    return pc.cast(pc.round(roomy, ndigits=scale, round_mode=halves), pa.decimal256(precision + 1, scale))
+    return pc.cast(
+        pc.round(roomy, ndigits=scale, round_mode="half_towards_infinity"), pa.decimal256(precision + 1, scale)
+    )
 
 
 def fit(values: pa.Array, to: Type) -> pa.Array:
@@ -117,11 +118,11 @@ def _whole(array: pa.Array, to: Type) -> pa.Array:
 
 def round_(array: pa.Array, to: Type) -> pa.Array:
     """To whole numbers, halves away from zero."""
-    return fit(wide(array, to.scale, "half_towards_infinity"), to)
+    return fit(wide(array, to.scale), to)
 
 
 def rescale(array: pa.Array, to: Type) -> pa.Array:
-    """Whole numbers or decimals as another decimal type, halves to even."""
+    """Whole numbers or decimals as another decimal type, halves away from zero."""
     precision, scale = (array.type.precision, array.type.scale) if pa.types.is_decimal(array.type) else (19, 0)
     if to.scale >= scale and to.precision - to.scale >= precision - scale:
         return pc.cast(array, to.arrow)  # every value fits
@@ -129,7 +130,7 @@ def rescale(array: pa.Array, to: Type) -> pa.Array:
 
 
 def to_int(array: pa.Array, to: Type) -> pa.Array:
-    """The nearest whole number, halves to even; null outside of int64."""
+    """The nearest whole number, halves away from zero; null outside of int64."""
     whole = wide(array, 0)
     low, high = (pa.scalar(Decimal(bound), pa.decimal256(19, 0)) for bound in (-(2**63), 2**63 - 1))
     return pc.cast(blank(whole, pc.or_(pc.less(whole, low), pc.greater(whole, high))), to.arrow)

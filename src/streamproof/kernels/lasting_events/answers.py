@@ -111,6 +111,6 @@ def _of_nothing(aggs: tuple[tuple[str, Aggregate], ...], layout: Layout) -> Cell
     """The results where nothing is seen: counts are 0, all else is null."""
     cells = np.zeros((1, layout.width), np.int64)
     for bit, (_, agg) in enumerate(aggs):
-        if agg.fn not in ("count", "count_distinct"):
+        if agg.of_nothing is None:
             cells[0, -1] |= 1 << bit
     return cells

@@ -234,8 +234,9 @@ class _Reader:
             )
         arg = None if not first or first[0][0] == "*" else self.parsed(*first[0], stream)
         self.refuse_others(arg, fn, stream, at)
+        counted = "count_values" if fn == "count" and arg is not None else fn
         try:
-            return Aggregate(fn, arg, tuple(self.constant(*part) for part in rest))
+            return Aggregate(counted, arg, tuple(self.constant(*part) for part in rest))
         except StreamproofError as error:
             error.fix = error.fix.replace(f'["{fn}", "column"]', f"{fn}(column)") if error.fix else None
             if "0 parameters" in error.what:

@@ -70,8 +70,8 @@ def _item(item: Item) -> str:
 
 def aggregate_text(agg: Aggregate) -> str:
     """An aggregate as it stands in SELECT."""
-    arg = "*" if agg.arg is None else expression_text(agg.arg)
-    return f"{agg.fn}({', '.join([arg, *map(str, agg.params)])})"
+    fn, arg = agg.written
+    return f"{fn}({', '.join(['*' if arg is None else expression_text(arg), *map(str, agg.params)])})"
 
 
 def expression_text(expr: Expr) -> str:

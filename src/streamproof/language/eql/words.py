@@ -51,5 +51,6 @@ def default_name(agg: Aggregate) -> str:
     ...     Aggregate("percentile", parse("v * 2"), (0.9,)))
     ('count', 'avg_temp', 'percentile_v_2_0_9')
     """
-    parts = [agg.fn, *([] if agg.arg is None else [to_text(agg.arg)]), *map(str, agg.params)]
+    fn, arg = agg.written
+    parts = [fn, *([] if arg is None else [to_text(arg)]), *map(str, agg.params)]
     return "_".join(filter(None, (re.sub(r"\W+", "_", part).strip("_") for part in parts)))

@@ -110,8 +110,8 @@ def _lengths(size: Any, offset: Any = 0) -> str:
 
 
 def _aggregate(agg: Aggregate) -> str:
-    arg = "*" if agg.arg is None else to_text(agg.arg)
-    return f"{agg.fn}({', '.join([arg, *map(str, agg.params)])})"
+    fn, arg = agg.written
+    return f"{fn}({', '.join(['*' if arg is None else to_text(arg), *map(str, agg.params)])})"
 
 
 def _aggregation(plan: nodes.Aggregation, keys: tuple[str, ...] = (), source: Plan | None = None) -> str:

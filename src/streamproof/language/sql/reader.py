@@ -2,40 +2,51 @@
 
 >>> loads("SELECT a.k, b.v FROM A a JOIN B b ON a.k = b.k").op
 'join'
+>>> loads("SELECT * EXCLUDE (k) FROM S")
+Traceback (most recent call last):
+    ...
+streamproof.errors.PlanError: EXCLUDE is not supported here
+  at: line 1, column 19
+    SELECT * EXCLUDE (k) FROM S
+                      ^
+  fix: list the columns that you want
+
+Law: each node of the tree says which of its arguments are read (`consumed`); any other that is set is refused.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NoReturn, TypeVar
 
-import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
 
 from streamproof.errors import PlanError, StreamproofError, did_you_mean
+from streamproof.events.time import duration
 from streamproof.language.notation import check_size
+from streamproof.language.sql.words import Statement, statements_of
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
-from streamproof.plan.driven.places import at_place, refuse, word_offset
+from streamproof.plan.driven.places import pointed
 from streamproof.plan.durations import read_span
-from streamproof.plan.expr import TRUE, Call, Col, Expr, columns_of
+from streamproof.plan.expr import TRUE, Call, Col, Expr, Lit
+from streamproof.plan.grammar import DIALECT, Grammar, Unread, consumed, place, statements
 from streamproof.plan.nodes import Direction, Named, Plan
-from streamproof.plan.parse import parse
+from streamproof.plan.parse import admit, name_of, parts_of
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling, Window
 
+Made = TypeVar("Made")
 WINDOWS = ("tumbling", "hopping", "snapshot", "count_start", "count_end")
-_JOINS: dict[str, type[nodes.Join]] = {"": nodes.Join, "LEFT": nodes.LeftOuter, "FULL": nodes.FullOuter}
-_REFUSED = {
-    "having": "HAVING is not supported: put the query in FROM (…) and filter it with WHERE",
-    "order": "ORDER BY is not supported: results are ordered by time; for the best of each window use TOP n BY",
-    "limit": "LIMIT is not supported: streams have no end; for the best of each window use TOP n BY",
-    "distinct": "DISTINCT is not supported here: group by the columns and SNAPSHOT",
-    "with_": "WITH is not supported: put the query in FROM (…)",
-    "qualify": "QUALIFY is not supported: use TOP n BY",
-    "offset": "OFFSET is not supported",
-}
+EXAMPLE = "write e.g. SELECT k, count(*) FROM S GROUP BY k, TUMBLING(10 s)"
+_JOINS: dict[tuple[str, str], type[nodes.Join | nodes.AntiJoin]] = {
+    ("", ""): nodes.Join, ("", "INNER"): nodes.Join, ("LEFT", ""): nodes.LeftOuter, ("LEFT", "OUTER"): nodes.LeftOuter,
+    ("FULL", ""): nodes.FullOuter, ("FULL", "OUTER"): nodes.FullOuter, ("", "ANTI"): nodes.AntiJoin,
+    ("LEFT", "ANTI"): nodes.AntiJoin,
+}  # fmt: skip
+# what begins a statement that sqlglot would take for a command, and say so aloud
+_COMMANDS = {*Grammar.STATEMENT_PARSERS, *DIALECT.tokenizer_class.COMMANDS} - {TokenType.SEMICOLON, TokenType.FROM}
 
 
 def loads(text: str) -> Plan:
@@ -49,57 +60,33 @@ def loads(text: str) -> Plan:
 def loads_all(text: str) -> dict[str, Plan]:
     """The plans of all statements, by their number."""
     check_size(text)
-    prepared = _prepared(text)
+    plans: list[Plan] = []
+    statement: Statement | None = None
     try:
-        statements = [tree for tree in sqlglot.parse(prepared, dialect="duckdb") if tree is not None]
-    except sqlglot.errors.SqlglotError as error:
-        raise _unread(error, text, prepared) from None
+        for statement in statements_of(text):
+            plans += _plans(statement, text)
+    except Unread as error:
+        offset = error.offset
+        if offset is None and statement is not None:
+            words = re.findall(r"[A-Z]{2,}", error.what)
+            offset = statement.offset(*words, "SELECT")
+        raise PlanError(error.what, at=pointed(text, offset or 0), fix=error.fix, name=error.name) from None
     except RecursionError:
         raise PlanError("the query is nested too deeply", fix="split it", name="limit_exceeded") from None
-    if not statements:
+    if not plans:
         raise PlanError("there is no query in this text", fix="write e.g. SELECT * FROM S WHERE v > 1")
-    reader = _Reader(text)
-    return {str(n): reader.plan(tree) for n, tree in enumerate(statements, start=1)}
+    return {str(n): plan for n, plan in enumerate(plans, start=1)}
 
 
-_UNITS = (
-    "nanoseconds?|microseconds?|milliseconds?|seconds?|minutes?|hours?|days?|weeks?|secs?|mins?|hrs?|[nuµm]?s|[mhdw]"
-)
-_LENGTH = re.compile(rf"(?i)\b(\d+(?:\.\d+)?\s*(?:{_UNITS})\b(?:\s*\d+(?:\.\d+)?\s*(?:{_UNITS})\b)*)")
-_WINDOW = re.compile(r"(?i)\b([A-Z_]+)\s*\((\s*\d[^()'\"]*)\)")  # mistyped ones too, which are refused by name
-_TOP = re.compile(
-    r"(?is)\bSELECT\s+TOP\s+(\d+)\s+BY\s+((?:(?!\bFROM\b).)+?\s+(?:ASC|DESC)(?:\s*,\s*(?:(?!\bFROM\b).)+?\s+(?:ASC|DESC))*)"
-    r"(?!\s*,)(?=\s)"
-)
-
-
-def _prepared(text: str) -> str:
-    """The text with our own words in a form that SQL parsers take: lengths of time as text, TOP as a function."""
-    quoted = _WINDOW.sub(lambda m: f"{m.group(1)}({_LENGTH.sub(_quoted, m.group(2))})", text)
-    return _TOP.sub(lambda m: f"SELECT __top__({m.group(1)}, {_orders(m.group(2))}),", quoted)
-
-
-def _quoted(found: re.Match[str]) -> str:
-    return f"'{found.group(1)}'"
-
-
-def _orders(text: str) -> str:
-    return re.sub(r"(?i)\s+(ASC|DESC)\b", lambda m: f", '{m.group(1).lower()}'", text)
-
-
-def _unread(error: sqlglot.errors.SqlglotError, text: str, prepared: str) -> StreamproofError:
-    details = (getattr(error, "errors", None) or [{}])[0]
-    near = details.get("highlight") or ""
-    line, column = details.get("line"), details.get("col")
-    offset = 0
-    if line and column:
-        starts = [0, *(m.end() for m in re.finditer("\n", text))]
-        offset = starts[min(line, len(starts)) - 1] + max(0, column - len(near))
-    offset = word_offset(text, near, max(0, offset - 40)) or offset if near.isidentifier() else offset
-    what = f"cannot read the SQL near {near!r}" if near else f"cannot read the SQL: {str(error).splitlines()[0]}"
-    return refuse(
-        what, text, min(offset, len(text)), fix="write e.g. SELECT k, count(*) FROM S GROUP BY k, TUMBLING(10 s)"
-    )
+def _plans(statement: Statement, text: str) -> list[Plan]:
+    first = statement.tokens[0]
+    if first.token_type in _COMMANDS:
+        raise Unread(f"{first.text.upper()} is no query", fix="write SELECT … FROM …", offset=first.start)
+    try:
+        trees = statements(statement.tokens, text)
+    except Unread as error:
+        raise Unread(error.what, fix=EXAMPLE, offset=error.offset, name=error.name) from None
+    return [_Reader(statement.tops).plan(tree) for tree in trees]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,33 +100,28 @@ class _From:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    text: str
-
-    def refuse(self, what: str, fix: str, near: str = "") -> StreamproofError:
-        return refuse(what, self.text, word_offset(self.text, near, 0) if near else 0, fix=fix)
+    tops: frozenset[int]  # where TOP n BY stands
 
     def plan(self, tree: exp.Expr) -> Plan:
         if isinstance(tree, exp.Subquery):
+            consumed(tree, "this")
             return self.plan(tree.this)
         if isinstance(tree, exp.Union):
-            if tree.args.get("distinct"):
-                raise self.refuse("UNION would remove duplicates", "write UNION ALL", "UNION")
-            return nodes.Union((*self._united(tree.left), *self._united(tree.right)))
+            return nodes.Union(tuple(part for query in _queries(tree) for part in self._united(query)))
         if not isinstance(tree, exp.Select):
-            raise self.refuse(f"{tree.key.upper()} is no query", "write SELECT … FROM …")
+            raise Unread(f"{tree.key.upper()} is no query", fix="write SELECT … FROM …", offset=place(tree))
+        consumed(tree, "expressions", "from_", "joins", "where", "group")
         return self._select(tree)
 
     def _united(self, tree: exp.Expr) -> tuple[Plan, ...]:
         plan = self.plan(tree)
-        return plan.ins if isinstance(tree, exp.Union) and isinstance(plan, nodes.Union) else (plan,)
+        inner = tree
+        while isinstance(inner, exp.Subquery):
+            inner = inner.this
+        return plan.ins if isinstance(inner, exp.Union) and isinstance(plan, nodes.Union) else (plan,)
 
     def _select(self, tree: exp.Select) -> Plan:
-        for name, what in _REFUSED.items():
-            if tree.args.get(name) is not None:
-                clause, _, fix = what.partition(": ")
-                raise self.refuse(clause, fix or "leave it out", name.strip("_").upper())
-        source = self._from(tree)
-        source = self._where(source, tree.args.get("where"))
+        source = self._where(self._from(tree), tree.args.get("where"))
         items = list(tree.expressions)
         top = self._top(items)
         keys, window = self._groups(tree.args.get("group"), source)
@@ -150,9 +132,10 @@ class _Reader:
     # --- where rows come from -----------------------------------------------------------------------------------------
 
     def _from(self, tree: exp.Select) -> _From:
-        found = tree.args.get("from_") or tree.args.get("from")
+        found = tree.args.get("from_")
         if found is None:
-            raise self.refuse("the query has no FROM", "name a stream: SELECT … FROM S", "SELECT")
+            raise Unread("the query has no FROM", fix="name a stream: SELECT … FROM S", offset=place(tree))
+        consumed(found, "this")
         source = self._table(found.this)
         for join in tree.args.get("joins") or ():
             source = self._joined(source, join)
@@ -160,30 +143,46 @@ class _Reader:
 
     def _table(self, tree: exp.Expr) -> _From:
         if isinstance(tree, exp.Subquery):
-            return _From(self.plan(tree.this), (tree.alias or "",))
-        if not isinstance(tree, exp.Table) or tree.args.get("db"):
-            raise self.refuse("FROM takes a stream or a query in parentheses", "write FROM S, or FROM (SELECT …) AS t")
-        return _From(nodes.Source(tree.name), (tree.alias or tree.name,))
+            consumed(tree, "this", "alias")
+            inner = tree.this
+            if isinstance(inner, exp.Table) and not tree.alias:  # a stream in parentheses
+                return self._table(inner)
+            return _From(self.plan(inner), (_alias(tree),))
+        fix = "write FROM S, or FROM (SELECT …) AS t"
+        if not isinstance(tree, exp.Table) or not isinstance(tree.this, exp.Identifier):
+            raise Unread("FROM takes a stream or a query in parentheses", fix=fix, offset=place(tree))
+        consumed(tree, "this", "alias")
+        name = name_of(tree.this)
+        return _From(nodes.Source(name), (_alias(tree) or name,))
 
     def _joined(self, left: _From, join: exp.Join) -> _From:
         if left.join is not None:
-            raise self.refuse("one JOIN to a query", "join the result of the first in FROM (SELECT …) AS t", "JOIN")
+            fix = "join the result of the first in FROM (SELECT …) AS t"
+            raise Unread("one JOIN to a query", fix=fix, offset=place(join))
+        consumed(join, "this", "on", "side", "kind")
         right = self._table(join.this)
-        kind, side = (join.args.get(name) or "" for name in ("kind", "side"))
+        side, kind = (str(join.args.get(name) or "").upper() for name in ("side", "kind"))
+        made = _JOINS.get((side, kind))
+        if made is None:
+            fix = "use JOIN, LEFT JOIN, FULL JOIN or ANTI JOIN"
+            raise Unread(f"{side} {kind}".strip() + " JOIN is not supported", fix=fix, offset=place(join))
         on = join.args.get("on")
         if on is None:
-            raise self.refuse("a JOIN needs ON", "write JOIN B b ON a.k = b.k; ON true joins all that overlap", "JOIN")
-        condition = self._expression(on, _From(left.plan, (*left.names, *right.names), (nodes.Join, *_NONE)))
-        if "ANTI" in (kind, side):
+            fix = "write JOIN B b ON a.k = b.k; ON true joins all that overlap"
+            raise Unread("a JOIN needs ON", fix=fix, offset=place(join))
+        both = (*left.names, *right.names)
+        if left.names[0] == right.names[0] != "":
+            fix = f"name them: FROM {both[0]} a JOIN {both[1]} b ON a.k = b.k"
+            raise Unread(f'both sides are called "{both[0]}"', fix=fix, offset=place(join))
+        condition = self._expression(on, _From(left.plan, both, (nodes.Join, left.plan, right.plan, TRUE)))
+        if issubclass(made, nodes.AntiJoin):
             return _From(nodes.AntiJoin(left.plan, right.plan, condition), left.names)
-        if side not in _JOINS or kind not in ("", "INNER", "OUTER"):
-            fix = "use JOIN, LEFT JOIN, FULL JOIN or ANTI JOIN"
-            raise self.refuse(f"{side or kind} JOIN is not supported", fix, side or kind)
-        return _From(left.plan, (*left.names, *right.names), (_JOINS[side], left.plan, right.plan, condition))
+        return _From(left.plan, both, (made, left.plan, right.plan, condition))
 
     def _where(self, source: _From, where: exp.Expr | None) -> _From:
         if where is None:
             return source
+        consumed(where, "this")
         condition = self._expression(where.this, source)
         if source.join is None:
             return _From(nodes.Where(source.plan, condition), source.names)
@@ -192,19 +191,19 @@ class _Reader:
             both = condition if on == TRUE else Call("and", (on, condition))
             return _From(source.plan, source.names, (kind, left, right, both))
         fix = "filter inside: FROM (SELECT * FROM A WHERE …) AS a LEFT JOIN …"
-        raise self.refuse("WHERE after an outer join is ambiguous about nulls", fix, "WHERE")
+        raise Unread("WHERE after an outer join is ambiguous about nulls", fix=fix)
 
     # --- what is selected ---------------------------------------------------------------------------------------------
 
-    def _plain(self, source: _From, items: list[exp.Expr], top: Any) -> Plan:
+    def _plain(self, source: _From, items: list[exp.Expr], top: _Top | None) -> Plan:
         if top is not None:
-            raise self.refuse("TOP needs a window", "add GROUP BY SNAPSHOT, or TUMBLING(10 s)", "TOP")
+            raise Unread("TOP needs a window", fix="add GROUP BY SNAPSHOT, or TUMBLING(10 s)", offset=place(top.tree))
         for item in items:
             call = _call_of(item)
-            if call is not None and call[0] in AGGREGATES:
+            if call is not None and call.kind != "module":
                 fix = "add a window: GROUP BY TUMBLING(10 s), HOPPING(60 s, 10 s), SNAPSHOT, COUNT_START(5)"
-                raise self.refuse(f"{call[0]} needs to know of which events", fix, call[0])
-        if len(items) == 1 and isinstance(items[0], exp.Star):
+                raise Unread(f"{call.fn} needs to know of which events", fix=fix, offset=place(item))
+        if _is_star(items):
             return self._made(source, None)
         named = self._named(items, source)
         if source.join is not None:
@@ -219,178 +218,160 @@ class _Reader:
 
     def _named(self, items: list[exp.Expr], source: _From) -> Named:
         names = self._names(items, source)
-        named = tuple((name, self._expression(item.unalias(), source)) for name, item in zip(names, items, strict=True))
-        for name in names:
-            if names.count(name) > 1:
-                fix = f"name one of them: … AS {name}_2"
-                raise self.refuse(f'two columns are called "{name}"', fix, name)
-        return named
+        return tuple((name, self._expression(_inside(item), source)) for name, item in zip(names, items, strict=True))
 
     def _names(self, items: list[exp.Expr], source: _From) -> list[str]:
         """The names of columns; ``a.v, b.v`` of a join are v and b_v."""
         names: list[str] = []
         for item in items:
-            name = self._name(item)
+            name = _name(item)
             if name in names and source.join is not None and isinstance(item, exp.Column) and item.table:
                 name = f"{item.table}_{name}"
+            if name in names:
+                fix = f"name one of them: … AS {name}_2"
+                raise Unread(f'two columns are called "{name}"', fix=fix, offset=place(item))
             names.append(name)
         return names
 
-    def _name(self, item: exp.Expr) -> str:
-        if isinstance(item, exp.Star):
-            raise self.refuse("* stands alone", "list the columns, or select * only", "SELECT")
-        call = _call_of(item)
-        if item.alias or isinstance(item, exp.Column):
-            return item.alias_or_name
-        if call is not None:
-            column = call[1][0] if call[1] else None
-            return f"{call[0]}_{column.name}" if isinstance(column, exp.Column) else call[0]
-        raise self.refuse(f"{item.sql(dialect='duckdb')} has no name", "name it: … AS x")
-
     # --- windows ------------------------------------------------------------------------------------------------------
 
-    def _groups(self, group: exp.Expr | None, source: _From) -> tuple[list[str], Window | None]:
-        keys: list[str] = []
+    def _groups(self, group: exp.Expr | None, source: _From) -> tuple[dict[str, exp.Expr], Window | None]:
+        """The keys, each with its tree, and the window."""
+        if group is None:
+            return {}, None
+        consumed(group, "expressions")
+        keys: dict[str, exp.Expr] = {}
         window: Window | None = None
-        for part in group.expressions if group is not None else ():
-            found = self._window(part)
+        for part in group.expressions:
+            found = _window(part)
             if found is not None and window is not None:
-                raise self.refuse("a query has one window", "remove one of them", part.sql())
+                raise Unread("a query has one window", fix="remove one of them", offset=place(part))
             if found is not None:
                 window = found
             elif isinstance(part, exp.Column):
-                keys.append(self._expression(part, source).name)  # type: ignore[union-attr]  # it is a column
+                name = self._column(part, source).name
+                if name in keys:
+                    raise Unread(f'"{name}" is grouped by twice', fix="leave one of them out", offset=place(part))
+                keys[name] = part
             else:
-                raise self.refuse("GROUP BY takes columns and a window", "select the expression in FROM (…) first")
-        if group is not None and window is None:
+                fix = "select the expression in FROM (…) first"
+                raise Unread("GROUP BY takes columns and a window", fix=fix, offset=place(part, group))
+        if window is None:
             fix = "add one: GROUP BY …, TUMBLING(10 s), HOPPING(60 s, 10 s), SNAPSHOT, COUNT_START(5)"
-            raise self.refuse("GROUP BY needs a window", fix, "GROUP")
+            raise Unread("GROUP BY needs a window", fix=fix)
         return keys, window
 
-    def _window(self, part: exp.Expr) -> Window | None:
-        name, args = (part.name.lower(), []) if isinstance(part, exp.Column) and not part.table else ("", [])
-        if isinstance(part, exp.Anonymous):
-            name, args = str(part.this).lower(), part.expressions
-            if name not in WINDOWS:
-                raise self.refuse(f'unknown window "{part.this}"', did_you_mean(name, WINDOWS), str(part.this))
-        if name not in WINDOWS:
-            return None
-        values = [self._length(arg) for arg in args]
-        wanted = {"tumbling": (1, 2), "hopping": (2, 3), "snapshot": (0, 0), "count_start": (1, 1), "count_end": (1, 1)}
-        low, high = wanted[name]
-        if not low <= len(values) <= high:
-            shown = "TUMBLING(size), HOPPING(size, hop), SNAPSHOT, COUNT_START(n), COUNT_END(n)"
-            raise self.refuse(f"{name.upper()} takes {low} values, got {len(values)}", f"windows are {shown}", name)
-        made: dict[str, Callable[..., Window]] = {
-            "tumbling": Tumbling, "hopping": Hopping, "snapshot": Snapshot, "count_start": CountStart,
-            "count_end": CountEnd,
-        }  # fmt: skip
-        try:
-            return made[name](*values)
-        except StreamproofError as error:
-            raise at_place(error, self.text, word_offset(self.text, name.upper(), 0)) from None
-
-    def _length(self, arg: exp.Expr) -> int | str:
-        if not isinstance(arg, exp.Literal | exp.Neg):
-            raise self.refuse("a window takes lengths of time", "write TUMBLING(10 s) or TUMBLING(10)", arg.sql())
-        return read_span(arg.this if isinstance(arg, exp.Literal) and arg.is_string else int(arg.sql()))
-
-    def _windowed(self, source: _From, items: list[Any], keys: list[str], window: Window, top: Any) -> Plan:
+    def _windowed(
+        self, source: _From, items: list[exp.Expr], groups: dict[str, exp.Expr], window: Window, top: _Top | None
+    ) -> Plan:
         if source.join is not None:
-            source = self._read_join(source, items, keys, top)
-        plan = source.plan
+            source = self._read_join(source, [*items, *groups.values(), *([top.tree] if top else [])])
+        keys = tuple(groups)
         if top is not None:
             return self._ranked(source, items, keys, window, top)
+        self._names(items, source)
         aggs: list[tuple[str, Aggregate]] = []
         modules: list[tuple[str, nodes.Uda]] = []
         order: list[tuple[str, Expr]] = []
-        inner: Plan = nodes.GroupInput() if keys else plan
+        inner: Plan = nodes.GroupInput() if keys else source.plan
         for item in items:
-            if isinstance(item.unalias(), exp.Column):
-                column = self._expression(item.unalias(), source)
-                assert isinstance(column, Col)
+            name, tree = _name(item), _inside(item)
+            if isinstance(tree, exp.Column):
+                column = self._column(tree, source)
                 if column.name not in keys:
                     fix = f"group by it, or aggregate it: last({column.name})"
-                    raise self.refuse(f'"{column.name}" is neither grouped by nor aggregated', fix, column.name)
-                order.append((self._name(item), column))
+                    what = f'"{column.name}" is neither grouped by nor aggregated'
+                    raise Unread(what, fix=fix, offset=place(tree))
+                order.append((name, column))
                 continue
-            name = self._name(item)
-            made = self._aggregate(item.unalias(), source, inner, window, name)
+            made = self._aggregate(tree, source, inner, window, name)
             if isinstance(made, nodes.Uda):
                 modules.append((name, made))
             else:
                 aggs.append((name, made))
             order.append((name, Col(name)))
-        plan = self._result((plan, inner), keys, window, aggs, modules)
+        plan = _result((source.plan, inner), keys, window, aggs, modules)
         natural = [(key, Col(key)) for key in keys] + [(name, Col(name)) for name, _ in (*aggs, *modules)]
         return plan if order == natural else nodes.Select(plan, tuple(order))
 
-    def _result(self, plans: tuple[Plan, Plan], keys: list[str], window: Window, aggs: Any, modules: Any) -> Plan:
-        plan, inner = plans
-        if modules and (aggs or len(modules) > 1):
-            raise self.refuse("a module stands alone in its query", "ask for the others in another query", "SELECT")
-        if not modules and not aggs:
-            raise self.refuse("a window needs an aggregate", "add e.g. count(*)", "SELECT")
-        branch: Plan = modules[0][1] if modules else nodes.Aggregation(inner, window, tuple(aggs))
-        return nodes.GroupApply(plan, tuple(keys), branch) if keys else branch
-
-    def _read_join(self, source: _From, items: list[Any], keys: list[str], top: Any) -> _From:
+    def _read_join(self, source: _From, trees: list[exp.Expr]) -> _From:
         """The join with the columns that the windows read, under their own names."""
         columns: dict[str, Expr] = {}
-        for tree in [*items, *((top[1],) if top else ())]:
-            for column in tree.find_all(exp.Column) if isinstance(tree, exp.Expr) else ():
-                read = self._expression(column, source)
-                assert isinstance(read, Col)
+        for tree in trees:
+            if _window_name(tree) is not None:
+                continue
+            for column in tree.find_all(exp.Column):
+                read = self._column(column, source)
                 if columns.setdefault(read.name, read) != read:
                     fix = "rename one of them in FROM (SELECT …) first"
-                    raise self.refuse(f'both sides have a column "{read.name}"', fix, read.name)
+                    raise Unread(f'both sides have a column "{read.name}"', fix=fix, offset=place(column))
         assert source.join is not None
         kind, left, right, on = source.join
         select: Named = tuple((name, column) for name, column in columns.items())
         return _From(kind(left, right, on, select), source.names)
 
-    def _aggregate(self, tree: Any, source: _From, inner: Plan, window: Window, name: str) -> Aggregate | nodes.Uda:
+    def _aggregate(
+        self, tree: exp.Expr, source: _From, inner: Plan, window: Window, name: str
+    ) -> Aggregate | nodes.Uda:
         call = _call_of(tree)
-        if call is None:
+        if call is None or call.kind == "rank":
             fix = "compute it in FROM (…) first, or around the result"
-            raise self.refuse(f"{tree.sql(dialect='duckdb')} is no aggregate", fix)
-        fn, args = call
-        if fn in AGGREGATES:
-            star = not args or isinstance(args[0], exp.Star)
-            arg = None if star else self._expression(args[0], source)
-            return Aggregate(fn, arg, tuple(_constant(part) for part in args[1:]))
-        params = {part.this.name: _constant(part.expression) for part in args[1:] if isinstance(part, _NAMED)}
-        if len(params) < len(args) - 1 or not args:
-            raise self.refuse(f"{fn} takes an expression and named parameters", f"write {fn}(v, p => 2)", fn)
-        return nodes.Uda(inner, window, fn, self._expression(args[0], source), name, tuple(params.items()))
+            raise Unread("this is neither a column nor an aggregate", fix=fix, offset=place(tree))
+        first, *rest = call.args or [None]
+        if call.kind == "aggregate":
+            star = isinstance(first, exp.Star)
+            if star:
+                consumed(first)
+            arg = None if star or first is None else self._expression(first, source)
+            fn = "count_values" if call.fn == "count" and arg is not None else call.fn
+            return _placed(lambda: Aggregate(fn, arg, tuple(map(_constant, rest))), tree)
+        params: dict[str, Any] = {}
+        for part in rest:
+            if not isinstance(part, exp.PropertyEQ | exp.Kwarg) or part.this.name in params:
+                fix = f"write {call.fn}(v, p => 2), each parameter once"
+                raise Unread(f"{call.fn} takes an expression and named parameters", fix=fix, offset=place(part, tree))
+            consumed(part, "this", "expression")
+            params[part.this.name] = _constant(part.expression)
+        if first is None or isinstance(first, exp.PropertyEQ | exp.Kwarg):
+            fix = f"write {call.fn}(v, p => 2)"
+            raise Unread(f"{call.fn} takes an expression and named parameters", fix=fix, offset=place(tree))
+        arg = self._expression(first, source)
+        return _placed(lambda: nodes.Uda(inner, window, call.fn, arg, name, tuple(params.items())), tree)
 
-    def _top(self, items: list[Any]) -> Any:
+    def _top(self, items: list[exp.Expr]) -> _Top | None:
         """What TOP n BY says, taken off the list of items."""
-        if items and isinstance(items[0], exp.Anonymous) and items[0].this == "__top__":
-            first = items.pop(0)
-            count, *orders = first.expressions
-            return int(count.this), first, list(zip(orders[::2], orders[1::2], strict=True))
-        return None
+        first = items[0] if items else None
+        if not isinstance(first, exp.Anonymous) or first.meta.get("start") not in self.tops:
+            return None
+        items.pop(0)
+        if not items:
+            raise Unread("TOP needs columns", fix="write SELECT TOP 3 BY v DESC * FROM S …", offset=place(first))
+        count, *orders = first.expressions
+        return _Top(int(count.this), first, list(zip(orders[::2], orders[1::2], strict=True)))
 
-    def _ranked(self, source: _From, items: list[Any], keys: list[str], window: Window, top: Any) -> Plan:
-        k, _, orders = top
+    def _ranked(self, source: _From, items: list[exp.Expr], keys: tuple[str, ...], window: Window, top: _Top) -> Plan:
         by: tuple[tuple[Expr, Direction], ...] = tuple(
-            (self._expression(expr, source), word.this) for expr, word in orders
+            (self._expression(expr, source), word.this) for expr, word in top.orders
         )
-        rank = next((self._name(item) for item in items if isinstance(item.unalias(), exp.Rank)), None)
-        plain = [item for item in items if not isinstance(item.unalias(), exp.Rank)]
+        ranks = [item for item in items if (call := _call_of(item)) is not None and call.kind == "rank"]
+        if len(ranks) > 1:
+            raise Unread("rank() stands once in a query", fix="leave one of them out", offset=place(ranks[1]))
+        rank = _name(ranks[0]) if ranks else None
+        plain = [item for item in items if item not in ranks]
         inner: Plan = nodes.GroupInput() if keys else source.plan
-        best: Plan = nodes.TopK(inner, window, k, by, rank)
-        if len(plain) == 1 and isinstance(plain[0], exp.Star):
+        best: Plan = _placed(lambda: nodes.TopK(inner, window, top.k, by, rank), top.tree)
+        if _is_star(plain):
             if keys:
-                raise self.refuse("with groups, list the columns", "SELECT TOP 3 BY v DESC k, v …", "TOP")
+                fix = "SELECT TOP 3 BY v DESC k, v …"
+                raise Unread("with groups, list the columns", fix=fix, offset=place(top.tree))
             return best
+        self._names(items, source)
         named = self._named(plain, source)
         extra: Named = () if rank is None else ((rank, Col(rank)),)
         if not keys:
             return nodes.Select(best, (*named, *extra))
         inside = tuple((name, expr) for name, expr in named if not (isinstance(expr, Col) and expr.name in keys))
-        grouped = nodes.GroupApply(source.plan, tuple(keys), nodes.Select(best, (*inside, *extra)))
+        grouped = nodes.GroupApply(source.plan, keys, nodes.Select(best, (*inside, *extra)))
         wanted = tuple((name, expr if (name, expr) not in inside else Col(name)) for name, expr in (*named, *extra))
         given = [*keys, *(name for name, _ in (*inside, *extra))]
         return grouped if [name for name, _ in wanted] == given else nodes.Select(grouped, wanted)
@@ -399,56 +380,202 @@ class _Reader:
 
     def _expression(self, tree: exp.Expr, source: _From) -> Expr:
         """An expression; names of tables become sides, or are left out where there is one table."""
-        copy = tree.copy()
-        for column in list(copy.find_all(exp.Column)):
-            self._resolve(column, source)
-        try:
-            return parse(copy.sql(dialect="duckdb"))
-        except StreamproofError as error:
-            raise at_place(PlanError(error.what, fix=error.fix, name=error.name), self.text, 0) from None
+        return admit(tree, lambda column: self._column(column, source))
 
-    def _resolve(self, column: exp.Column, source: _From) -> None:
-        table = column.table
+    def _column(self, column: exp.Column, source: _From) -> Col:
+        table, name = parts_of(column)
         if table and table not in source.names:
-            what = f'there is no stream "{table}" in this query'
-            raise self.refuse(what, did_you_mean(table, source.names), table)
+            what, fix = f'there is no stream "{table}" in this query', did_you_mean(table, filter(None, source.names))
+            raise Unread(what, fix=fix, offset=place(column))
         if source.join is None:
-            column.set("table", None)
-            return
+            return Col(name)
         if not table:
-            fix = " or ".join(f"{name}.{column.name}" for name in source.names)
-            raise self.refuse(f'the column "{column.name}" needs a side', f"write {fix}", column.name)
-        column.set("table", exp.to_identifier("l" if table == source.names[0] else "r"))
+            fix = "write " + " or ".join(f"{side}.{name}" for side in source.names if side)
+            raise Unread(f'the column "{name}" needs a side', fix=fix, offset=place(column))
+        return Col(name, "l" if table == source.names[0] else "r")
 
 
-_NONE: tuple[Plan, Plan, Expr] = (nodes.Source(""), nodes.Source(""), TRUE)
-_NAMED = (exp.PropertyEQ, exp.Kwarg)
-_FUNCTIONS: dict[type[exp.Expr], str] = {
-    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.First: "first",
-    exp.Last: "last", exp.Median: "median", exp.Stddev: "stdev_samp", exp.StddevSamp: "stdev_samp",
-    exp.StddevPop: "stdev_pop", exp.Variance: "var_samp", exp.VariancePop: "var_pop",
+@dataclass(frozen=True, slots=True)
+class _Top:
+    """``TOP k BY`` some expressions, each with its direction."""
+
+    k: int
+    tree: exp.Expr
+    orders: list[tuple[exp.Expr, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A function that stands alone."""
+
+    fn: str
+    args: list[Any]
+    kind: Literal["aggregate", "module", "rank"] = "module"
+
+
+def _queries(tree: exp.Expr) -> list[exp.Expr]:
+    """The queries of UNIONs, which lean to the left and may be many."""
+    found: list[exp.Expr] = []
+    while isinstance(tree, exp.Union):
+        if tree.args.get("distinct"):
+            fix = "write UNION ALL"
+            raise Unread("UNION would remove duplicates", fix=fix)
+        consumed(tree, "this", "expression", distinct=False)
+        found.append(tree.expression)
+        tree = tree.this
+    return [tree, *reversed(found)]
+
+
+def _alias(tree: exp.Expr) -> str:
+    alias = tree.args.get("alias")
+    if alias is None:
+        return ""
+    consumed(alias, "this")
+    name = name_of(alias.this)
+    if name.upper() == "FINAL" and not alias.this.args.get("quoted"):
+        raise Unread("FINAL is not supported here", fix="leave it out", offset=place(alias))
+    return name
+
+
+def _inside(item: exp.Expr) -> exp.Expr:
+    """What an item of SELECT computes."""
+    if not isinstance(item, exp.Alias):
+        return item
+    consumed(item, "this", "alias")
+    return item.this  # type: ignore[no-any-return]  # sqlglot's trees are not typed
+
+
+def _name(item: exp.Expr) -> str:
+    if isinstance(item, exp.Alias):
+        consumed(item, "this", "alias")
+        return name_of(item.args["alias"])
+    if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+        consumed(item if isinstance(item, exp.Star) else item.this)
+        raise Unread("* stands alone", fix="list the columns, or select * only", offset=place(item))
+    if isinstance(item, exp.Column):
+        return parts_of(item)[1]
+    call = _call_of(item)
+    if call is not None:
+        column = call.args[0] if call.args else None
+        return f"{call.fn}_{column.name}" if isinstance(column, exp.Column) else call.fn
+    raise Unread("an expression of SELECT has no name", fix="name it: … AS x", offset=place(item))
+
+
+def _is_star(items: list[exp.Expr]) -> bool:
+    if len(items) != 1 or not isinstance(items[0], exp.Star):
+        return False
+    consumed(items[0])
+    return True
+
+
+def _call_of(item: exp.Expr) -> _Call | None:
+    """The function that stands alone in an item."""
+    tree = _inside(item)
+    if not isinstance(tree, exp.Anonymous):
+        return None
+    consumed(tree, "this", "expressions")
+    args = list(tree.expressions)
+    if not isinstance(tree.this, str):  # a quoted name is a module's
+        return _Call(name_of(tree.this), args)
+    fn = tree.this.lower()
+    if fn == "rank" and not args:
+        return _Call(fn, args, "rank")
+    if fn == "count" and len(args) == 1 and isinstance(args[0], exp.Distinct):
+        consumed(args[0], "expressions")
+        if len(args[0].expressions) != 1:
+            raise Unread("count(DISTINCT …) takes one expression", fix="put them together in one", offset=place(tree))
+        return _Call("count_distinct", args[0].expressions, "aggregate")
+    fn = _AGGREGATES.get(fn, fn)
+    return _Call(fn, args, "aggregate" if fn in AGGREGATES else "module")
+
+
+_AGGREGATES = {
+    "mean": "avg", "stddev": "stdev_samp", "stdev": "stdev_samp", "stddev_samp": "stdev_samp",
+    "stddev_pop": "stdev_pop", "variance": "var_samp", "variance_samp": "var_samp", "variance_pop": "var_pop",
 }  # fmt: skip
 
 
-def _call_of(item: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
-    """The name and the arguments of a function that stands alone."""
-    tree = item.unalias()
-    if isinstance(tree, exp.Anonymous):
-        return str(tree.this).lower(), list(tree.expressions)
-    if isinstance(tree, exp.Count) and isinstance(tree.this, exp.Distinct):
-        return "count_distinct", list(tree.this.expressions)
-    name = _FUNCTIONS.get(type(tree))
-    return None if name is None else (name, list(_arguments(tree)))
+def _window_name(part: exp.Expr) -> str | None:
+    """The name of a window, or what stands in the place of one."""
+    if isinstance(part, exp.Anonymous):
+        return str(part.this).lower() if isinstance(part.this, str) else str(part.this.this)
+    is_bare = isinstance(part, exp.Column) and not part.table and isinstance(part.this, exp.Identifier)
+    name = part.name.lower() if is_bare and not part.this.args.get("quoted") else None
+    return name if name in WINDOWS else None
 
 
-def _arguments(tree: exp.Expr) -> Iterator[exp.Expr]:
-    if tree.this is not None:
-        yield tree.this
-    yield from tree.expressions
+def _window(part: exp.Expr) -> Window | None:
+    name = _window_name(part)
+    if name is None:
+        return None
+    if name not in WINDOWS:
+        fix = did_you_mean(name, WINDOWS)
+        if name == "session":
+            fix = 'write the plan in Python: source("S").session("2 s", key="k") cuts lifetimes at gaps'
+        raise Unread(f'unknown window "{part.name}"', fix=fix, offset=place(part))
+    if isinstance(part, exp.Anonymous):
+        consumed(part, "this", "expressions")
+    else:
+        consumed(part, "this")
+    values = [_length(arg, part) for arg in part.expressions]
+    wanted = {"tumbling": (1, 2), "hopping": (2, 3), "snapshot": (0, 0), "count_start": (1, 1), "count_end": (1, 1)}
+    low, high = wanted[name]
+    if not low <= len(values) <= high:
+        shown = "TUMBLING(size), HOPPING(size, hop), SNAPSHOT, COUNT_START(n), COUNT_END(n)"
+        what = f"{name.upper()} takes {low} values, got {len(values)}"
+        raise Unread(what, fix=f"windows are {shown}", offset=place(part))
+    made: dict[str, Callable[..., Window]] = {
+        "tumbling": Tumbling, "hopping": Hopping, "snapshot": Snapshot, "count_start": CountStart,
+        "count_end": CountEnd,
+    }  # fmt: skip
+    return _placed(lambda: made[name](*values), part)
+
+
+def _length(arg: exp.Expr, window: exp.Expr) -> int | str:
+    value = _constant(arg)
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        fix = "write TUMBLING(10 s) or TUMBLING(10)"
+        raise Unread("a window takes lengths of time", fix=fix, offset=place(arg, window))
+    found = _placed(lambda: read_span(value), window)
+    if isinstance(found, str) and re.search(r"(?i)\b\d+\s*(month|quarter|year|decade)", found):
+        fix = "give days, e.g. TUMBLING(30 days), or group by month(le) of a query in FROM (…)"
+        raise Unread(f"{found} has no fixed length", fix=fix, offset=place(window))
+    if isinstance(found, str):
+        try:
+            duration(found, "ns")
+        except PlanError as error:
+            raise Unread(error.what, fix=error.fix, offset=place(window), name=error.name) from None
+        except StreamproofError:
+            pass  # too long for nanoseconds; the unit of the stream is not known here
+    return found
+
+
+def _result(plans: tuple[Plan, Plan], keys: tuple[str, ...], window: Window, aggs: Any, modules: Any) -> Plan:
+    plan, inner = plans
+    if modules and (aggs or len(modules) > 1):
+        raise Unread("a module stands alone in its query", fix="ask for the others in another query")
+    if not modules and not aggs:
+        raise Unread("a window needs an aggregate", fix="add e.g. count(*)")
+    branch: Plan = modules[0][1] if modules else nodes.Aggregation(inner, window, tuple(aggs))
+    return nodes.GroupApply(plan, keys, branch) if keys else branch
+
+
+def _placed(make: Callable[[], Made], tree: exp.Expr) -> Made:
+    """What is made of a tree; if it cannot be, the error knows the place."""
+    try:
+        return make()
+    except Unread:
+        raise
+    except PlanError as error:
+        raise Unread(error.what, fix=error.fix, offset=place(tree), name=error.name) from None
 
 
 def _constant(tree: exp.Expr) -> Any:
-    found = parse(tree.sql(dialect="duckdb"))
-    if columns_of(found) or not hasattr(found, "value"):
-        raise PlanError(f"{tree.sql()} is not a constant", fix="give a number or text")
+    found = admit(tree, _no_column)
+    if not isinstance(found, Lit):
+        raise Unread("a constant is expected here", fix="give a number or text", offset=place(tree))
     return found.value
+
+
+def _no_column(column: exp.Column) -> NoReturn:
+    raise Unread(f"{column.name} is not a constant", fix="give a number or text", offset=place(column))

@@ -110,7 +110,7 @@ def _alike(left: Schema, right: Schema, key: tuple[str, ...]) -> None:
 
 
 def _bound(agg: Aggregate, scope: Scope) -> Aggregate:
-    return agg if agg.arg is None else replace(agg, arg=bind(agg.arg, scope))
+    return agg if agg.arg is None else replace(agg, arg=bind(agg.arg, scope)).computed()
 
 
 def _type(agg: Aggregate, scope: Scope) -> Type:

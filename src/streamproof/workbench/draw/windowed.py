@@ -23,7 +23,8 @@ STAMPS: tuple[Stamping, ...] = ("align", "clip", "unchanged")
 DIRECTIONS: tuple[nodes.Direction, ...] = ("asc", "desc")
 AVERAGING = ("avg", "var_samp", "var_pop", "stdev_samp", "stdev_pop", "median", "percentile")
 FAMILIES: tuple[Sequence[str], ...] = (
-    tuple(AGGREGATES), tuple(AGGREGATES), ("count", "sum", "avg"), ("count", "sum", "avg"), ("count", "min", "max"),
+    tuple(AGGREGATES), tuple(AGGREGATES), ("count", "sum", "avg"), ("count_values", "sum", "avg"),
+    ("count", "min", "max"),
 )  # fmt: skip
 """Aggregates that are asked for together. Engines have ways of their own for some, which any other would bar."""
 MANY = 100_000  # more events than any window here has
@@ -106,7 +107,7 @@ class WindowMaker:
             return Column(result, rough=True)
         if fn == "sum":
             return Column(result, size=column.size * MANY)
-        return Column(INT64, size=MANY) if fn == "count_distinct" else column
+        return Column(INT64, size=MANY) if fn in ("count_values", "count_distinct") else column
 
     def topk(self, plan: Plan) -> Made:
         window, shape = self.window()

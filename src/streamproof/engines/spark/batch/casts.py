@@ -70,16 +70,19 @@ def _try_cast(given: Column, to: Type) -> Column:
 
 
 def _float_to_whole(given: Column, to: Type) -> Column:
-    near = f.rint(given)
-    return f.when((near >= -(2.0**63)) & (near < 2.0**63), near.cast("long"))
+    """Halves away from zero: what a cast cuts off decides. The cast of a number out of range is not looked at."""
+    inside = (given >= -(2.0**63)) & (given < 2.0**63)
+    whole = f.when(inside, given).cast("long")
+    part = f.abs(given - whole.cast("double"))
+    return f.when(part >= 0.5, whole + f.signum(given).cast("long")).otherwise(whole)
 
 
 def _decimal_to_decimal(given: Column, to: Type) -> Column:
-    return f.bround(given, to.scale).try_cast(sql_type(to))
+    return f.round(given, to.scale).try_cast(sql_type(to))
 
 
 def _decimal_to_whole(given: Column, to: Type) -> Column:
-    return f.bround(given, 0).try_cast("long")
+    return f.round(given, 0).try_cast("long")
 
 
 def _matching(pattern: str, convert: Callable[[Column], Column]) -> Callable[[Column, Type], Column]:
