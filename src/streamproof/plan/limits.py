@@ -28,6 +28,17 @@ class Limits:
     events_listed: int = MOST_LISTED
 
 
+def too_many_rows(limit: int, *, at: str) -> RunError:
+    """The error of an operator that would list more events, or pairs of events, than allowed."""
+    return RunError(
+        f"more than {limit:,} events, or pairs of them, would have to be listed one by one; the limit events_listed is "
+        f"{limit:,}",
+        at=at,
+        fix="join on more columns, shorten lifetimes or windows, group before, or raise the limit",
+        name="limit_exceeded",
+    )
+
+
 def too_many_windows(count: int, limit: int, *, at: str) -> RunError:
     """The error for an event that falls into more windows than allowed."""
     return RunError(
