@@ -56,7 +56,7 @@ class Loaded:
 def _batches(part: Part) -> Iterable[Batch]:
     match part:
         case Batch():
-            return [part]
+            return [part.lawful()]
         case History():
             return [part.to_batch()]
     return to_batches(part)

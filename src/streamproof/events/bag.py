@@ -17,6 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamproof.errors import RunError
+from streamproof.events import weights
+from streamproof.events.notation import show_payload
 from streamproof.events.order import (
     Ints,
     canonical,
@@ -31,6 +34,7 @@ from streamproof.events.order import (
     sort_rows,
 )
 from streamproof.events.schema import LE, RE, W, payload_name
+from streamproof.events.time import show_tick
 
 
 def payload_of(rows: pa.Table) -> pa.Table:
@@ -60,10 +64,19 @@ def consolidate(rows: pa.Table) -> pa.Table:
     order, starts = sort_rows(pack([*lifetime_pieces(le, re), *pieces_of(payload_of(rows))]), rows.num_rows)
     if not len(order):
         return rows
-    weights = np.add.reduceat(w[order], starts)
-    kept = weights != 0
+    totals, lost = weights.sums(w[order], starts)
+    if lost.any():
+        first = int(lost.argmax())
+        raise _uncountable(rows, w, order[slice(*np.append(starts, len(order))[first : first + 2])])
+    kept = totals != 0
     taken = take(rows, order[starts[kept]])
-    return taken.set_column(W, rows.schema.field(W), plain_array(weights[kept]))
+    return taken.set_column(W, rows.schema.field(W), plain_array(totals[kept]))
+
+
+def _uncountable(rows: pa.Table, w: Ints, equal: Ints) -> RunError:
+    """The error of equal rows whose weights do not add up to an int64."""
+    le, re, _, payload = next(python_rows(rows.slice(int(equal[0]), 1)))
+    return weights.too_many(weights.total(w[equal]), at=f"[{show_tick(le)}, {show_tick(re)}) {show_payload(payload)}")
 
 
 def identical(a: pa.Table, b: pa.Table) -> bool:
@@ -99,6 +112,8 @@ def instants(rows: pa.Table) -> pa.Table:
     payload = payload_of(rows)
     group = group_numbers(*sort_rows(pack(pieces_of(payload)), rows.num_rows))
     le, re, w = (ints(rows[place]) for place in (LE, RE, W))
+    if (events := weights.magnitude(w)) > weights.MOST:
+        raise weights.too_many(events, at="all rows together")
     source = np.concatenate([np.arange(len(le))] * 2)
     group, when, change = np.concatenate([group, group]), np.concatenate([le, re]), np.concatenate([w, -w])
     order, fresh = sort_rows(pack([int_piece(group), int_piece(when)]), len(when))

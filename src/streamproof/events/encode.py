@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamproof.errors import InputError
+from streamproof.events import weights
 from streamproof.events.bag import consolidate, payload_of, take
 from streamproof.events.batch import Batch
 from streamproof.events.notation import show_payload
@@ -70,6 +71,8 @@ class Encoder:
             return self._sealed(batch.frontier)
         net = consolidate(batch.rows)
         w = ints(net[W])
+        if (count := weights.magnitude(w)) > weights.MOST_LISTED:
+            raise weights.too_long(count, weights.MOST_LISTED, at="what is told as single events, each with an id")
         minus = _rows(net, np.repeat(np.arange(len(w)), np.maximum(-w, 0)))
         plus = _rows(net, np.repeat(np.arange(len(w)), np.maximum(w, 0)))
         if len(minus.le):

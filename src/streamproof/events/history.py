@@ -12,17 +12,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamproof.errors import ErrorName, InputError, did_you_mean
-from streamproof.events import jsontext
+from streamproof.events import jsontext, weights
 from streamproof.events.bag import consolidate, identical, python_rows
-from streamproof.events.batch import Batch
+from streamproof.events.batch import Batch, array_of
 from streamproof.events.compare import explain_difference, same_bag, same_schema, same_snapshots
 from streamproof.events.notation import column_of, show_payload
 from streamproof.events.order import Flags, ints, one_array
@@ -89,7 +91,7 @@ class History:
         known = list(rows)
         for _, _, payload in known:
             _refuse_unknown(payload, schema)
-        columns = [pa.array([row[i] for row in known], pa.int64()) for i in (0, 1)]
+        columns = [array_of([row[i] for row in known], schema.arrow_rows.field(i)) for i in (0, 1)]
         columns.append(pa.array(np.ones(len(known), np.int64)))
         columns += [column_of((row[2].get(name) for row in known), kind) for name, kind in schema]
         table = pa.Table.from_arrays(columns, schema=schema.arrow_rows)
@@ -106,19 +108,27 @@ class History:
         rows = pa.Table.from_arrays(list(_columns(schema, table)), schema=schema.arrow_rows)
         return _checked(schema, consolidate(rows), allow_negative=allow_negative)
 
-    def expand(self) -> pa.Table:
-        """One row per event: le, re and the payload."""
-        weights = ints(self.rows[W])
-        if np.any(weights < 0):
+    def expand(self, *, most: int = weights.MOST_LISTED) -> pa.Table:
+        """One row per event: le, re and the payload; of no more events than ``most``."""
+        counts = ints(self.rows[W])
+        if np.any(counts < 0):
             raise InputError(
                 "a history with negative counts has no rows to list",
                 fix="leave out allow_negative to see which retraction is unmatched",
                 name="unmatched_retraction",
             )
         rows = self.rows.remove_column(W)
-        if np.all(weights == 1):
+        if np.all(counts == 1):
             return rows
-        return rows.take(pa.array(np.repeat(np.arange(len(weights)), weights)))
+        if weights.total(counts) > most:
+            self._refuse_listing(most)
+        return rows.take(pa.array(np.repeat(np.arange(len(counts)), counts)))
+
+    def _refuse_listing(self, most: int) -> NoReturn:
+        """The rows stand for too many events."""
+        counts = ints(self.rows[W])
+        le, re, count, payload = next(python_rows(self.rows.slice(int(counts.argmax()), 1)))
+        raise weights.too_long(weights.total(counts), most, at=f"{Row(le, re, payload)} × {count:,}")
 
     def to_rows(self) -> list[Row]:
         """The events as Python rows."""
@@ -149,7 +159,10 @@ class History:
         return Batch(self.schema, self.rows, frontier)
 
     def __len__(self) -> int:
-        return int(np.abs(ints(self.rows[W])).sum())
+        count = weights.magnitude(ints(self.rows[W]))
+        if count > sys.maxsize:
+            raise weights.too_many(count, at="the whole history")
+        return count
 
     def __eq__(self, other: object) -> bool:
         """The same bag with the same columns, exactly; NaN equals NaN."""
@@ -160,10 +173,11 @@ class History:
     __hash__ = None  # type: ignore[assignment]  # a bag of rows is compared, not looked up
 
     def __repr__(self) -> str:
-        shown = self.rows.slice(0, 10)
-        lines = [str(row) for row in History(self.schema, shown).to_rows()[:10]] if not _negative(shown) else ["…"]
-        more = [f"… {len(self) - len(lines)} more"] if len(self) > len(lines) else []
-        return "\n".join([f"History of {len(self)} events", *lines, *more])
+        shown, count = self.rows.slice(0, 10), weights.magnitude(ints(self.rows[W]))
+        few = shown.set_column(W, shown.schema.field(W), pc.min_element_wise(shown[W], 10))
+        lines = [str(row) for row in History(self.schema, few).to_rows()[:10]] if not _negative(shown) else ["…"]
+        more = [f"… {count - len(lines)} more"] if count > len(lines) else []
+        return "\n".join([f"History of {count} events", *lines, *more])
 
 
 def _negative(rows: pa.Table) -> bool:
@@ -175,6 +189,10 @@ def _checked(schema: Schema, rows: pa.Table, *, allow_negative: bool = False) ->
     _refuse(
         rows, (le < BEGINNING) | (re > FOREVER), "a lifetime lies outside ±2^62 ticks", "overflow", "use a coarser unit"
     )
+    if len(w) and max(int(w.max()), -int(w.min())) > weights.MOST:
+        at = int(np.argmax((w > weights.MOST) | (w < -weights.MOST)))
+        le_at, re_at, count, payload = next(python_rows(rows.slice(at, 1)))
+        raise weights.too_many(abs(count), at=str(Row(le_at, re_at, payload)))
     _refuse(rows, re <= le, "an event without a lifetime", "empty_lifetime", "give it an end after its start")
     if not allow_negative:
         what = "more was retracted than inserted"

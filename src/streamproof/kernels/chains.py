@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from streamproof.events import weights
 from streamproof.events.time import FOREVER
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.compiled import loop
@@ -45,6 +46,8 @@ def _rows(events: Cells, starts: Ints, cells: Cells) -> Cells:
 
 def _linked(rows: Cells, known: Cells, base: int) -> tuple[Cells, Ints, npt.NDArray[np.bool_]]:
     """Each lifetime by itself, where its chain began, and whether the chain goes on after it."""
+    if (count := weights.total(np.maximum(rows[:, W], 0))) > weights.MOST_LISTED:
+        raise weights.too_long(count, weights.MOST_LISTED, at="chains of touching lifetimes")
     events, begun = (np.repeat(part, np.maximum(part[:, W], 0), axis=0) for part in (rows, known))
     by_end = order_by(np.ascontiguousarray(events[:, KEY]), np.ascontiguousarray(events[:, RE]))
     began, goes_on = _link(events, by_end, begun, base)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from numba import njit
 
+from streamproof.events import weights
 from streamproof.events.batch import Batch
 from streamproof.events.order import no_values, plain_array
 from streamproof.events.schema import Schema
@@ -82,6 +83,11 @@ class Delta:
         times = (np.ascontiguousarray(column) for column in (self.le, self.re, self.w))
         arrays = [*(plain_array(column) for column in times), *self.columns]
         return Batch(schema, pa.Table.from_arrays(arrays, schema=schema.arrow_rows), self.frontier)
+
+    def total(self) -> int:
+        """The exact sum of the weights."""
+        found, bits = _total(self.w)
+        return int(found) if (int(bits) + 1) * len(self) < 1 << 63 else weights.total(self.w)
 
     def net(self, is_net: bool = True) -> Delta:
         """The same rows, known to be net: no two are equal but for w, and no w is 0. `replace` forgets it."""
@@ -200,6 +206,16 @@ def _extent(le, re, w):  # type: ignore[no-untyped-def]
         longest = max(longest, re[n] - le[n] if le[n] > BEGINNING else np.int64(FOREVER))
         least_w, greatest_w = min(least_w, w[n]), max(greatest_w, w[n])
     return least_le, greatest_le, greatest_re, longest, least_w, greatest_w
+
+
+@loop
+def _total(w):  # type: ignore[no-untyped-def]
+    """The sum of weights, and the bits that any of them has: none is greater than these."""
+    found = bits = np.int64(0)
+    for n in range(len(w)):
+        found += w[n]
+        bits |= w[n] ^ (w[n] >> 63)
+    return found, bits
 
 
 @loop

@@ -28,6 +28,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numba import njit
 
+from streamproof.events import weights
 from streamproof.events.order import Flags
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING
@@ -95,6 +96,12 @@ class Inventory:
         none = np.zeros(len(rows), np.int64)
         columns = tuple(self._layout.decode(rows[:, 2:], self._strings))
         return Delta(none, rows[:, 0].copy(), rows[:, 1].copy(), self._counts[codes], columns, self.frontier)
+
+    def events(self) -> int:
+        """How many events may still change."""
+        self._look()
+        codes, _, here = self._table()
+        return weights.total(self._counts[codes[here]])
 
     def _changes(self, delta: Delta) -> int:
         """How many events a net change is; `IN_DOUBT` if it may not be legal."""

@@ -36,6 +36,7 @@ from streamproof.kernels.store import Found, Store
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.expr import columns_of
+from streamproof.plan.labels import label
 from streamproof.plan.typing import Scope
 
 
@@ -63,6 +64,7 @@ class JoinKernel:
         self._select = [compile_expression(expr, scope) for expr in exprs]
         self._read = frozenset(column for expr in exprs for column in columns_of(expr))
         self._output = Layout.of(typed.schema)
+        self._label = label(node)
         self._context = context
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
@@ -88,7 +90,7 @@ class JoinKernel:
         return others.overlapping(key, le, le)  # lefts that live on both sides of the start
 
     def _result(self, pairs: Pairs) -> Delta:
-        key, le, re, w = pairs.meetings()  # for followed_by the later start is the right one
+        key, le, re, w = pairs.meetings(self._label)  # for followed_by the later start is the right one
         columns = pairs.columns(self._read)
         made = Delta(self.keys.group(key), le, re, w, tuple(make(columns) for make in self._select))
         return made if columns.lost is None else made.take(columns.lost.kept)

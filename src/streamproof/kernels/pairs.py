@@ -18,7 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from streamproof.events import weights
 from streamproof.events.schema import Schema, Type
+from streamproof.events.time import show_tick
 from streamproof.kernels.base import Context, State
 from streamproof.kernels.cells import PLAIN, Cells, Ints, Layout, plain_cells
 from streamproof.kernels.compiled import loop
@@ -294,14 +296,28 @@ class Pairs:
             self._known[side, column] = found
         return self._known[side, column]
 
-    def meetings(self) -> tuple[Ints, Ints, Ints, Ints]:
-        """The key of each pair, when both hold, and how often."""
+    def meetings(self, node: str) -> tuple[Ints, Ints, Ints, Ints]:
+        """The key of each pair, when both hold, and how often; ``node`` is told of in errors."""
         key, le, re, w = (np.empty(len(self), np.int64) for _ in range(4))
         done = 0
         for others, at in self.found.parts:
-            _meet(self._rows, self.found.query, others, at, done, key, le, re, w)
+            one, other = _meet(self._rows, self.found.query, others, at, done, key, le, re, w)
+            if (int(one) + 1) * (int(other) + 1) > weights.MOST:
+                self._refuse_overflow(others, at, done, node)
             done += len(at)
         return key, le, re, w
+
+    def _refuse_overflow(self, others: Cells, at: Ints, done: int, node: str) -> None:
+        """The weights of some pairs may be too large for their product: an error where one is."""
+        queries = self.found.query[done : done + len(at)]
+        one, other = gather(self._rows, queries, W), gather(others, at, W)
+        lost = weights.products(one, other)
+        if lost.any():
+            n = int(lost.argmax())
+            mine, theirs = self._rows[queries[n]], others[at[n]]
+            le, re = max(int(mine[LE]), int(theirs[LE])), min(int(mine[RE]), int(theirs[RE]))
+            pair = f"[{show_tick(le)}, {show_tick(re)}) of two events that are there {one[n]:,} and {other[n]:,} times"
+            raise weights.too_many(abs(int(one[n]) * int(other[n])), at=f"{pair}, in {node}")
 
     def columns(self, wanted: Iterable[Col]) -> Columns:
         """What expressions read of the pairs."""
@@ -325,11 +341,15 @@ class Pairs:
 
 @loop
 def _meet(rows, query, others, at, done, key, le, re, w):  # type: ignore[no-untyped-def]
-    """Write down the pairs of one run, after those of others."""
+    """Write down the pairs of one run, after those of others; the bits that any of the weights has, by side."""
+    one = other = np.int64(0)
     for n in range(len(at)):
         i, j = query[done + n], at[n]
         key[done + n], w[done + n] = rows[i, KEY], rows[i, W] * others[j, W]
         le[done + n], re[done + n] = max(rows[i, LE], others[j, LE]), min(rows[i, RE], others[j, RE])
+        one |= rows[i, W] ^ (rows[i, W] >> 63)
+        other |= others[j, W] ^ (others[j, W] >> 63)
+    return one, other
 
 
 def residual_of(condition: Condition, scope: Scope) -> Evaluation | None:

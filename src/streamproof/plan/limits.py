@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streamproof.errors import RunError
+from streamproof.events.weights import MOST_LISTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +19,24 @@ class Limits:
     ``windows_per_event``: tumbling or hopping windows that one event falls into, or pieces that chop makes of it. All
     of them count, as far as a horizon goes. In a stream they count when they are due, for the event as it then stands.
     Of an event that has no end, and no horizon ends it, those count that are due at once: its age alone is no fault.
+
+    ``events_listed``: equal events are one row that counts, wherever that is possible. Databases, Spark's batch mode
+    and user modules see each event by itself: so many at once.
     """
 
     windows_per_event: int = 1_000_000
+    events_listed: int = MOST_LISTED
+
+
+def too_many_rows(limit: int, *, at: str) -> RunError:
+    """The error of an operator that would list more events, or pairs of events, than allowed."""
+    return RunError(
+        f"more than {limit:,} events, or pairs of them, would have to be listed one by one; the limit events_listed is "
+        f"{limit:,}",
+        at=at,
+        fix="join on more columns, shorten lifetimes or windows, group before, or raise the limit",
+        name="limit_exceeded",
+    )
 
 
 def too_many_windows(count: int, limit: int, *, at: str) -> RunError:

@@ -59,6 +59,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
                  'the snapshot was taken with emission="final", this query has emission="speculative"'),
     "horizon": ({"horizon": 100}, {}, "the snapshot was taken with horizon=100, this query has horizon=null"),
     "limits": ({}, {"limits": Limits(windows_per_event=5)}, "limits.windows_per_event=1000000"),
+    "events_listed": ({}, {"limits": Limits(events_listed=5)}, "limits.events_listed=50000000"),
     "optimise": ({}, {"optimise": False}, "optimise=true"),
     "modules": ({"plan": CALLED, "modules": [scaled(2)]}, {"plan": CALLED, "modules": [scaled(3)]}, "uda scaled.code"),
     "modules: version": ({"plan": CALLED, "modules": [scaled(2)]},

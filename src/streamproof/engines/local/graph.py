@@ -16,18 +16,22 @@ import numpy as np
 
 from streamproof.engines.local.rules import KERNELS
 from streamproof.engines.local.seal import SealKernel, is_settled
+from streamproof.events import weights
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context, Kernel, State
+from streamproof.kernels.base import number as number_of
 from streamproof.kernels.cancelling import without_cancelling
 from streamproof.kernels.cells import Layout
 from streamproof.kernels.delta import Delta, concat, consolidate
 from streamproof.kernels.groups import EnterGroups, Groups, LeaveGroups
+from streamproof.kernels.linear import lifetime
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.labels import label
 
 STRINGS_BEFORE_COLLECTION = 100_000
+EVENTS_OUT = "events out"  # beside the state of a kernel
 
 
 @dataclass(slots=True, eq=False)
@@ -43,6 +47,7 @@ class Step:
     source: str | None = None  # the source that feeds it from outside
     rows_in: int = 0
     rows_out: int = 0
+    events_out: int = 0  # what all rows that came out add up to
     _layout: Layout | None = None
 
     @property
@@ -249,10 +254,10 @@ class Graph:
         Where one push changes several of its inputs, rows that only the first of them seems to make must not be seen.
         """
         port, part = changes[0]
-        output = step.kernel.on_batch(port, part)
+        output = _weighed(step, step.kernel.on_batch(port, part))
         step.rows_in += len(part)
         if len(changes) > 1:
-            parts = [output, *(step.kernel.on_batch(port, part) for port, part in changes[1:])]
+            parts = [output, *(_weighed(step, step.kernel.on_batch(port, part)) for port, part in changes[1:])]
             output = concat(parts, frontier=max(part.frontier for part in parts))
             output = consolidate(output, step.layout, self.context.strings)
             step.rows_in += sum(len(part) for _, part in changes[1:])
@@ -312,11 +317,23 @@ class Graph:
         for number, step in enumerate(self.steps):
             if isinstance(step.kernel, EnterGroups):
                 states[number] = step.kernel.snapshot()
-        return states
+        return [{**state, EVENTS_OUT: step.events_out} for step, state in zip(self.steps, states, strict=True)]
 
     def restore(self, states: list[State]) -> None:
         for step, state in zip(self.steps, states, strict=True):
-            step.kernel.restore(state)
+            step.events_out = number_of(state, EVENTS_OUT)
+            step.kernel.restore({name: value for name, value in state.items() if name != EVENTS_OUT})
+
+
+def _weighed(step: Step, output: Delta) -> Delta:
+    """The same rows. All that an operator gave stand for a bounded number of events: so no sum of weights can wrap in
+    what reads them, and what is held of them counts exactly."""
+    if len(output):
+        step.events_out += output.total()
+        if not -weights.MOST <= step.events_out <= weights.MOST:
+            largest = lifetime(output, int(np.argmax(np.abs(output.w.astype(np.float64)))))
+            raise weights.too_many(abs(step.events_out), at=f"{largest}, in {step.name}")
+    return output
 
 
 def source_of(typed: Typed) -> str:

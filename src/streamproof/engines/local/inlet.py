@@ -159,7 +159,8 @@ class Inlet:
     @property
     def remembered(self) -> int:
         """How many events the checks at the door hold, because they may still be retracted."""
-        self._give_ids()
+        if self._inventory is not None:
+            return self._inventory.events()
         return sum(entry.validator.live for entry in self.entries.values() if entry.validator is not None)
 
     @property
@@ -278,7 +279,9 @@ class Inlet:
 
     def _read(self, content: Content) -> PhysicalStream | Batch | History:
         match content:
-            case PhysicalStream() | History() | Batch():
+            case Batch():
+                return self._of_schema(content).lawful()
+            case PhysicalStream() | History():
                 return self._of_schema(content)
             case Insert() | Retract() | Cti():
                 return self._events([content])

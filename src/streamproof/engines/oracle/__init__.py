@@ -12,12 +12,15 @@ from streamproof.engines.oracle.engine import Oracle
 from streamproof.errors import InfrastructureError, InputError
 
 
-def duckdb_engine(*, threads: int | None = None) -> Oracle:
-    """The oracle on an embedded DuckDB, in memory, without access to files, network or settings."""
+def duckdb_engine(*, threads: int | None = None, memory: str | None = None) -> Oracle:
+    """The oracle on an embedded DuckDB, in memory, without access to files, network or settings.
+
+    ``memory`` is the most that it may use, e.g. ``"8GB"``; 4GB unless it is given.
+    """
     from streamproof.engines.oracle.duckdb import DuckDbServer  # noqa: PLC0415  # loaded by those who use it
     from streamproof.engines.oracle.duckdb_sql import DuckDbSql  # noqa: PLC0415
 
-    return Oracle("duckdb", DuckDbSql, DuckDbServer(threads=threads).connect)
+    return Oracle("duckdb", DuckDbSql, DuckDbServer(threads=threads, memory=memory).connect)
 
 
 def postgres_engine(*, dsn: str | None = None) -> Oracle:

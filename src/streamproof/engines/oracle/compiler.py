@@ -71,15 +71,15 @@ class Compiler:
         self.tables += 1
         return f"{word}_{self.tables}"
 
-    def create(self, word: str, query: str) -> str:
-        """A new table from a query."""
+    def create(self, word: str, query: str, *, spreads: bool = False) -> str:
+        """A new table from a query. ``spreads``: it may have many more rows than what it reads, and so a limit."""
         table = self.name(word)
-        self.steps.append(Create(table, query, self.note))
+        self.steps.append(Create(table, query, self.note, self.settings.limits.events_listed if spreads else None))
         return table
 
-    def relation(self, word: str, query: str, schema: Schema) -> Relation:
+    def relation(self, word: str, query: str, schema: Schema, *, spreads: bool = False) -> Relation:
         """A new relation from a query that gives g, le, re, c0, c1, …"""
-        return Relation(self.create(word, query), schema)
+        return Relation(self.create(word, query, spreads=spreads), schema)
 
     def check(self, source: Relation, *reasons: Reason, more: tuple[str, ...] = ()) -> None:
         """Refuse events for which a condition holds: the first in order is named.

@@ -20,8 +20,8 @@ class Database(Protocol):
         """Run a statement that gives no rows."""
         ...
 
-    def create(self, table: str, query: str) -> None:
-        """Keep the rows of a query as a temporary table."""
+    def create(self, table: str, query: str) -> int:
+        """Keep the rows of a query as a temporary table; how many they are."""
         ...
 
     def fetch(self, query: str, columns: Columns) -> pa.Table:
@@ -90,12 +90,19 @@ def overflow() -> StreamproofError:
     return RunError("a number is too large for its type", fix="cast to float64 first", name="overflow")
 
 
+def out_of_memory(database: str, fix: str) -> StreamproofError:
+    """A database needs more memory than it may have."""
+    what = f"{database} needs more memory for this step than it may have"
+    return RunError(what, fix=f"read less at once, join on more columns, shorten windows, or {fix}", name="limit_exceeded")
+
+
 __all__ = [
     "FLOAT64",
     "Columns",
     "Database",
     "from_storage",
     "marked_error",
+    "out_of_memory",
     "overflow",
     "rows_of",
     "storage_type",

@@ -275,7 +275,7 @@ def _members(compiler: Compiler, node: During, asked: str, data: str, right: Rel
     """The rows that each trigger sees: n (one number for each trigger and group), t, le, re and the payload."""
     columns = listed("a.trigger_id, a.t, d.q, d.le, d.le + 1 AS re", (f"d.{name}" for name in right.payload))
     on = "d.p = a.p AND d.le >= a.low AND d.le <= a.high AND (a.q IS NULL OR a.q = d.q)"
-    seen = compiler.create("seen", f"SELECT {columns} FROM {asked} a JOIN {data} d ON {on}")
+    seen = compiler.create("seen", f"SELECT {columns} FROM {asked} a JOIN {data} d ON {on}", spreads=True)
     if node.latest:
         order = order_keys(compiler.dialect, [("le", INT64), *right.keys], descending=True)
         place = f"row_number() OVER (PARTITION BY trigger_id, q ORDER BY {order}) AS place"

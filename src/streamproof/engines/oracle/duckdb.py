@@ -7,8 +7,8 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
-from streamproof.engines.oracle.database import Columns, marked_error, overflow, storage_type
-from streamproof.errors import InfrastructureError, StreamproofError
+from streamproof.engines.oracle.database import Columns, marked_error, out_of_memory, overflow, storage_type
+from streamproof.errors import InfrastructureError, InputError, StreamproofError
 
 _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
     "enable_external_access": "false",
@@ -16,14 +16,17 @@ _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
     "autoload_known_extensions": "false",
     "error_on_division_by_zero": "false",  # null instead
     "preserve_insertion_order": "false",
+    "temp_directory": "",  # nothing goes to disk, where it would fill the folder of whoever runs this
 }
+MEMORY: Final = "4GB"  # how much all runs of an engine may use at once, unless it was told otherwise
 
 
 class DuckDbServer:
     """One in-memory database for all runs of an engine. It is opened when first used."""
 
-    def __init__(self, *, threads: int | None = None) -> None:
-        self._config = dict(_CONFIG)
+    def __init__(self, *, threads: int | None = None, memory: str | None = None) -> None:
+        self._memory = memory or MEMORY
+        self._config = {**_CONFIG, "memory_limit": self._memory}
         if threads is not None:
             self._config["threads"] = threads
         self._opened: duckdb.DuckDBPyConnection | None = None
@@ -31,28 +34,37 @@ class DuckDbServer:
     def connect(self) -> DuckDb:
         """A connection of its own: temporary tables of other runs do not exist for it."""
         if self._opened is None:
-            opened = duckdb.connect(":memory:", config=self._config)
+            opened = _open(self._config)
             opened.execute("SET lock_configuration = true")
             self._opened = opened
         connection = self._opened.cursor()
         connection.execute("BEGIN TRANSACTION")
-        return DuckDb(connection)
+        return DuckDb(connection, self._memory)
+
+
+def _open(config: dict[str, str | bool | int | float | list[str]]) -> duckdb.DuckDBPyConnection:
+    try:
+        return duckdb.connect(":memory:", config=config)
+    except duckdb.Error as error:
+        what = f"DuckDB cannot be opened: {str(error).partition(chr(10))[0]}"
+        raise InputError(what, fix='give a number of threads, and memory such as "4GB"') from None
 
 
 class DuckDb:
     """One connection and one transaction, for one run."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
+    def __init__(self, connection: duckdb.DuckDBPyConnection, memory: str) -> None:
+        self._connection, self._memory = connection, memory
 
     def execute(self, statement: str) -> None:
         try:
             self._connection.execute(statement)
         except duckdb.Error as error:
-            raise _ours(error) from None
+            raise self._ours(error) from None
 
-    def create(self, table: str, query: str) -> None:
+    def create(self, table: str, query: str) -> int:
         self.execute(f"CREATE TEMP TABLE {table} AS {query}")
+        return sum(rows for (rows,) in self._connection.fetchall())
 
     def fetch(self, query: str, columns: Columns) -> pa.Table:
         table = self._arrow(query)
@@ -68,7 +80,7 @@ class DuckDb:
         try:
             return self._connection.sql(query).to_arrow_table()
         except duckdb.Error as error:
-            raise _ours(error) from None
+            raise self._ours(error) from None
 
     def load(self, table: str, columns: Columns, rows: pa.Table) -> None:
         view = f"arrow_{table}"
@@ -77,8 +89,17 @@ class DuckDb:
         self._connection.unregister(view)
 
     def close(self) -> None:
-        self._connection.execute("ROLLBACK")
-        self._connection.close()
+        try:
+            self._connection.execute("ROLLBACK")
+        except duckdb.Error:
+            pass  # a transaction that ran out of memory is rolled back already
+        finally:
+            self._connection.close()
+
+    def _ours(self, error: duckdb.Error) -> StreamproofError:
+        if isinstance(error, duckdb.OutOfMemoryException):
+            return out_of_memory("DuckDB", f'give it more than {self._memory}: on(plan, "duckdb", memory="8GB")')
+        return _ours(error)
 
 
 def _ours(error: duckdb.Error) -> StreamproofError:

@@ -50,8 +50,10 @@ class Oracle:
 
     def run_history(self, plan: Typed, tables: Mapping[str, pa.Table], settings: Settings | None = None) -> pa.Table:
         """The result's rows (le, re, w = 1, payload) from tables with le, re, perhaps w, and the payload."""
-        ready = {source.node.name: _stored(source.schema, tables[source.node.name]) for source in _sources(plan)}
-        program = self._program(plan, settings or Settings())
+        settings = settings or Settings()
+        most = settings.limits.events_listed
+        ready = {s.node.name: _stored(s.schema, tables[s.node.name], most) for s in _sources(plan)}
+        program = self._program(plan, settings)
         database = self._connect()
         try:
             program.run(database, ready)
@@ -68,13 +70,15 @@ class Oracle:
         Each input is a group of its own from the start, as if the plan stood inside a group_apply.
         Law: ``run_many(p, [a, b]) == [run_history(p, a), run_history(p, b)]``, unless one of them is an error.
         """
+        settings = settings or Settings()
+        most = settings.limits.events_listed
         ready = {
-            source.node.name: pa.concat_tables(
-                [_stored(source.schema, tables[source.node.name], group=n) for n, tables in enumerate(inputs)]
+            s.node.name: pa.concat_tables(
+                [_stored(s.schema, tables[s.node.name], most, group=n) for n, tables in enumerate(inputs)]
             )
-            for source in _sources(plan)
+            for s in _sources(plan)
         }
-        program = self._program(plan, settings or Settings())
+        program = self._program(plan, settings)
         columns = (("g", INT64), *rows_of(plan.schema))
         database = self._connect()
         try:
@@ -117,9 +121,9 @@ def _sources(plan: Typed) -> list[_SourceNode]:
     return [part for part in walk(plan) if isinstance(part.node, nodes.Source)]  # type: ignore[misc]  # narrowed
 
 
-def _stored(schema: Schema, given: pa.Table | History, *, group: int = 0) -> pa.Table:
+def _stored(schema: Schema, given: pa.Table | History, most: int, *, group: int = 0) -> pa.Table:
     """Events with their copies as single rows, all in one group, in storage types."""
-    rows = (given if isinstance(given, History) else History.from_table(schema, given)).expand()
+    rows = (given if isinstance(given, History) else History.from_table(schema, given)).expand(most=most)
     columns = [to_storage(rows.column(n), kind) for n, (_, kind) in enumerate(rows_of(schema))]
     groups = pa.array(np.full(rows.num_rows, group, np.int64))
     return pa.Table.from_arrays([groups, *columns], names=["g", *(name for name, _ in rows_of(schema))])

@@ -227,6 +227,7 @@ def _pairs(compiler: Compiler, left: _Side, right: _Side, keys: list[_Key], *, s
         " UNION ALL ".join(
             f"SELECT a.id AS a, b.id AS b FROM ({a}) a JOIN ({b}) b ON {on}" for a, b in (at_home, above_home)
         ),
+        spreads=True,
     )
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from psycopg.conninfo import conninfo_to_dict
 
-from streamproof.engines.oracle.database import Columns, marked_error, overflow, storage_type
+from streamproof.engines.oracle.database import Columns, marked_error, out_of_memory, overflow, storage_type
 from streamproof.engines.oracle.postgres_library import needed, source_of
 from streamproof.engines.oracle.postgres_sql import PostgresSql, no_nul
 from streamproof.errors import InfrastructureError, StreamproofError
@@ -43,10 +43,11 @@ class Postgres:
     def execute(self, statement: str) -> None:
         self._run(statement)
 
-    def create(self, table: str, query: str) -> None:
+    def create(self, table: str, query: str) -> int:
         rows = self._run(f"CREATE TEMP TABLE {table} ON COMMIT DROP AS {query}").rowcount
         if rows >= _WORTH_ANALYZING:
             self._run(f"ANALYZE {table}")
+        return rows
 
     def fetch(self, query: str, columns: Columns) -> pa.Table:
         rows = self._rows(query)
@@ -148,6 +149,8 @@ def _ours(error: psycopg.Error) -> StreamproofError:
         return overflow()
     if state in ("22021", "22P05"):
         return no_nul()
+    if state[:2] in ("53", "54"):  # insufficient resources, or a limit of the program
+        return out_of_memory(f"PostgreSQL ({message.partition(chr(10))[0]})", "give the server more")
     first = message.partition("\n")[0]
     return InfrastructureError(
         f"PostgreSQL failed ({state or 'no code'}): {first}",

@@ -15,6 +15,7 @@ import pyarrow as pa
 from streamproof.engines.oracle.database import Columns, Database
 from streamproof.errors import StreamproofError
 from streamproof.events.schema import INT64
+from streamproof.plan.limits import too_many_rows
 
 Record: TypeAlias = "dict[str, object]"
 
@@ -58,9 +59,13 @@ class Create:
     table: str
     query: str
     note: str
+    most: int | None = None  # rows, where a query may give many more than it reads
 
     def run(self, database: Database, inputs: Mapping[str, pa.Table]) -> None:
-        database.create(self.table, self.query)
+        if self.most is None:
+            database.create(self.table, self.query)
+        elif database.create(self.table, f"SELECT * FROM ({self.query}) AS bounded LIMIT {self.most + 1}") > self.most:
+            raise too_many_rows(self.most, at=self.note)
 
     def show(self) -> str:
         return f"CREATE TEMP TABLE {self.table} AS\n{self.query};"

@@ -42,7 +42,7 @@ def hopping(compiler: Compiler, source: Relation, window: Hopping, shown: str) -
     rows = f"SELECT *, {compiler.dialect.series('n')} AS k FROM {spread.table} WHERE n > 0"
     start = f"start + k * {whole(hop)}"
     columns = listed("g", f"{start} AS wle", f"{start} + {whole(size)} AS wre", "le, re", source.payload)
-    return compiler.relation("members", f"SELECT {columns} FROM ({rows}) AS spread", source.schema)
+    return compiler.relation("members", f"SELECT {columns} FROM ({rows}) AS spread", source.schema, spreads=True)
 
 
 def chop(compiler: Compiler, typed: Typed, node: nodes.Chop, source: Relation) -> Relation:
@@ -54,7 +54,7 @@ def chop(compiler: Compiler, typed: Typed, node: nodes.Chop, source: Relation) -
     beat = f"(start + {half} * {whole(period)} + (k - {half}) * {whole(period)})"
     le, re = f"greatest(le, {beat}) AS le", f"least(re, {beat} + {whole(period)}) AS re"
     query = f"SELECT {listed('g', le, re, source.payload)} FROM ({rows}) AS spread"
-    return compiler.relation("chopped", query, typed.schema)
+    return compiler.relation("chopped", query, typed.schema, spreads=True)
 
 
 def _spread(compiler: Compiler, source: Relation, window: Hopping, shown: str, *more: Reason) -> Relation:
@@ -130,7 +130,7 @@ def snapshot(compiler: Compiler, source: Relation) -> Relation:
         f"SELECT {columns}, a.i AS i, b.i - a.i AS n FROM {source.table} e"
         f" JOIN {points} a ON a.g = e.g AND a.t = e.le JOIN {points} b ON b.g = e.g AND b.t = e.re",
     )
-    spread = compiler.create("spread", f"SELECT *, i + {compiler.dialect.series('n')} AS k FROM {placed}")
+    spread = compiler.create("spread", f"SELECT *, i + {compiler.dialect.series('n')} AS k FROM {placed}", spreads=True)
     return compiler.relation(
         "members",
         f"SELECT e.g, w.t AS wle, w.following AS wre, {columns.removeprefix('e.g, ')} FROM {spread} e"
@@ -164,7 +164,7 @@ def counted(compiler: Compiler, source: Relation, n: int, time: str) -> Relation
         f"SELECT {columns}, s.i AS i, least(s.i, {whole(n)}) AS n FROM {source.table} e"
         f" JOIN {starts} s ON s.g = e.g AND s.t = e.{time}",
     )
-    spread = compiler.create("spread", f"SELECT *, i - {compiler.dialect.series('n')} AS k FROM {placed}")
+    spread = compiler.create("spread", f"SELECT *, i - {compiler.dialect.series('n')} AS k FROM {placed}", spreads=True)
     found = compiler.relation(
         "members",
         f"SELECT e.g, w.wle, w.wre, {columns.removeprefix('e.g, ')} FROM {spread} e"

@@ -109,6 +109,9 @@ class Part:
             keys = ~keys if self.fn == "min" else keys
             return _values(keys, self.kind).reshape(-1, 1), nulls
         count, limbs = np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1:])
+        if len(count) and int(count.max()) > exact.MOST_TERMS:
+            t = int(asked.t[int(count.argmax())])
+            raise exact.too_many_terms(t, t + 1, int(count.max()))
         return (self._sum if self.fn == "sum" else self._mean)(limbs, count, given, asked), count == 0
 
     def _sum(self, limbs: Cells, count: Ints, given: Contribution, asked: Questions) -> Cells:

@@ -157,6 +157,12 @@ class Accumulators:
             found.append((values, nulls))
         return found, lost
 
+    def crowded(self, rows: Cells) -> int | None:
+        """The first row of more events than its sums can hold, if there is one. Counts hold any number."""
+        if not self._specs or not len(rows) or int(rows[:, 0].max()) <= exact.MOST_TERMS:
+            return None
+        return int((rows[:, 0] > exact.MOST_TERMS).argmax())
+
     def _floats(self, rows: Cells, spec: list[int], argument: int, divisors: Ints) -> Ints:
         """Sums as floats, or what they are divided by something."""
         limbs = rows[:, spec[LIMBS] : spec[LIMBS] + spec[COUNT]]

@@ -107,9 +107,13 @@ def _floats(values: Floats, nulls: Bools) -> Column:
 
 
 def _counted(members: Members, column: int) -> tuple[Bools, Ints]:
-    """Which members have a value, and how many of each window do."""
+    """Which members have a value, and how many of each window do: no more than a sum can hold."""
     known = members.known(column)
-    return known, totals(members.window, members.w, known, len(members))
+    count = totals(members.window, members.w, known, len(members))
+    if len(count) and int(count.max()) > exact.MOST_TERMS:
+        at = int(count.argmax())
+        raise exact.too_many_terms(int(members.windows.le[at]), int(members.windows.re[at]), int(count[at]))
+    return known, count
 
 
 def float_sums(members: Members, values: Ints, known: Bools) -> FloatSums:

@@ -7,15 +7,12 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numba import njit
 
-from streamproof.errors import RunError
 from streamproof.events.time import FOREVER
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.compiled import loop
-from streamproof.kernels.delta import Delta
 from streamproof.kernels.interning import same_row
 from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, ordered
 from streamproof.kernels.sorting import order_by
-from streamproof.kernels.windows.exact import MOST_WEIGHT
 from streamproof.kernels.windows.segments import Bools
 
 Watch: TypeAlias = Literal["members", "clipped", "ties", "ends"]
@@ -80,16 +77,6 @@ class Spans(NamedTuple):
         """Which windows overlap one of these spans, which are disjoint and in order."""
         found: Bools = _meet(self.group, self.lo, self.hi, group, le, re)
         return found
-
-
-def check_weights(delta: Delta) -> None:
-    """Sums hold a bounded number of equal events."""
-    if len(delta) and (most := max(delta.extent.greatest_w, -delta.extent.least_w)) > MOST_WEIGHT:
-        raise RunError(
-            f"one row stands for {most} equal events; at most {MOST_WEIGHT} are supported",
-            fix="aggregate them before",
-            name="limit_exceeded",
-        )
 
 
 def moves(events: Events) -> tuple[Ints, Ints, Ints, Ints]:

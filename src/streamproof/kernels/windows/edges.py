@@ -20,7 +20,6 @@ from streamproof.kernels.sorting import order_by
 from streamproof.kernels.windows import crossing
 from streamproof.kernels.windows.accumulators import Accumulators
 from streamproof.kernels.windows.ahead import Ahead
-from streamproof.kernels.windows.changes import check_weights
 from streamproof.kernels.windows.general import affected_by
 from streamproof.kernels.windows.inspect import Affected, EventView, WindowView
 from streamproof.kernels.windows.kept import Kept
@@ -64,7 +63,6 @@ class Edges(Moving):
     # --- one batch ----------------------------------------------------------------------------------------------------
 
     def on_batch(self, delta: Delta) -> Delta:
-        check_weights(delta)
         step = self._advance(delta)
         if not len(delta) and step.frontier == step.frontier_before and step.due == step.due_before:
             return Delta.empty(self.typed.schema, frontier=self.sealed)

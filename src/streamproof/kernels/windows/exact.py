@@ -23,6 +23,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from streamproof.errors import RunError
+from streamproof.events.time import show_tick
 from streamproof.kernels.cells import Ints
 from streamproof.kernels.compiled import loop
 
@@ -34,7 +36,17 @@ LOWEST: Final = -1074  # the exponent of a float's least bit
 FRACTION: Final = (1 << 52) - 1
 INT_LIMBS: Final = 2
 DECIMAL_LIMBS: Final = 4
-MOST_WEIGHT: Final = (1 << 30) - 1  # how often one row may count: limbs overflow beyond
+MOST_TERMS: Final = (1 << 31) - 1  # how many numbers one sum may have: limbs overflow beyond
+
+
+def too_many_terms(le: int, re: int, count: int, *, most: int = MOST_TERMS) -> RunError:
+    """The error of a window with more events than its result can be exact for."""
+    return RunError(
+        f"a window has {count:,} events; this result is exact for {most:,} of them at most",
+        at=f"window [{show_tick(le)}, {show_tick(re)})",
+        fix="aggregate per group or in shorter windows first, or only count",
+        name="overflow",
+    )
 
 
 @dataclass(frozen=True, slots=True)

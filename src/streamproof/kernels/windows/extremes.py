@@ -19,7 +19,7 @@ from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, ordered, pick
 from streamproof.kernels.sorting import order_by
 from streamproof.kernels.store import Store
 from streamproof.kernels.windows.ahead import NEVER
-from streamproof.kernels.windows.changes import Events, Spans, check_weights
+from streamproof.kernels.windows.changes import Events, Spans
 from streamproof.kernels.windows.general import affected_by
 from streamproof.kernels.windows.inspect import Affected, EventView, WindowView
 from streamproof.kernels.windows.kept import Kept
@@ -82,7 +82,6 @@ class Extremes(Moving):
     # --- one batch ----------------------------------------------------------------------------------------------------
 
     def on_batch(self, delta: Delta) -> Delta:
-        check_weights(delta)
         step = self._advance(delta)
         if not len(delta) and step.frontier == step.frontier_before and step.due == step.due_before:
             return Delta.empty(self.typed.schema, frontier=self.sealed)

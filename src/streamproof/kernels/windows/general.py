@@ -15,7 +15,7 @@ from streamproof.kernels.delta import Delta
 from streamproof.kernels.runs import LE, PAYLOAD, W, ordered
 from streamproof.kernels.store import Found, Store
 from streamproof.kernels.windows import inspect
-from streamproof.kernels.windows.changes import Events, Spans, check_weights, earliest_change
+from streamproof.kernels.windows.changes import Events, Spans, earliest_change
 from streamproof.kernels.windows.counts import Counts
 from streamproof.kernels.windows.evaluate import Evaluator
 from streamproof.kernels.windows.frames import Frames
@@ -71,7 +71,6 @@ class General(Moving):
 
     def read(self, delta: Delta) -> Events:
         """The events of a delta, with what is kept of each."""
-        check_weights(delta)
         return Events(delta.group, delta.le, delta.re, delta.w, self.evaluator.kept.encode(delta))
 
     def _without_ageless(self, rows: Cells, delta: Delta, frontier: int) -> Cells:

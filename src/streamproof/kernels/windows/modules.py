@@ -51,6 +51,7 @@ class Modules:
             timed=self.module.time_sensitive,
             as_rows=isinstance(self.node, nodes.Udo),
             ranks=kept.ranks,
+            most=context.limits.events_listed,
         )
         self._answers = Answers(self.module, typed.schema, layout, context.strings)
         made = self.module.implementation

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
+from streamproof.events import weights
 from streamproof.events.schema import Type
 from streamproof.kernels.cells import Cells, Ints, float_bits
 from streamproof.kernels.interning import Interner
-from streamproof.kernels.windows.exact import Floats
+from streamproof.kernels.windows.exact import Floats, too_many_terms
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.segments import Bools, Members, best, totals
 
 Column: TypeAlias = "tuple[Cells, Bools]"
 """A result's cells (one or two per window) and where it is null."""
 Evaluate: TypeAlias = Callable[[Members], Column]
+MOST_RANKED: Final = 1 << 52  # up to here a rank is a float
 
 
 def extreme(column: int, *, greatest: bool) -> Evaluate:
@@ -63,6 +65,10 @@ def percentile(column: int, p: float) -> Evaluate:
     def evaluate(members: Members) -> Column:
         known = members.known(column)
         count = totals(members.window, members.w, known, len(members))
+        if weights.total(count) > MOST_RANKED:
+            at = int(count.argmax())
+            place = int(members.windows.le[at]), int(members.windows.re[at])
+            raise too_many_terms(*place, weights.total(count), most=MOST_RANKED)
         window, w, values = members.window[known], members.w[known], members.floats(column)[known]
         order = np.lexsort((values, window))  # numpy sorts NaN last
         reached = np.cumsum(w[order])  # how many values there are up to each, windows before included

@@ -22,7 +22,6 @@ from streamproof.kernels.store import Store
 from streamproof.kernels.windows.abreast import bounds_abreast, enlist_anew, rows_abreast, slide_abreast
 from streamproof.kernels.windows.accumulators import Accumulators, Values
 from streamproof.kernels.windows.agenda import Agenda
-from streamproof.kernels.windows.changes import check_weights
 from streamproof.kernels.windows.general import General
 from streamproof.kernels.windows.grid import Grid, outside_of_time, unbounded
 from streamproof.kernels.windows.inspect import Affected, EventView, Span, WindowView, affected_sums, spans_of
@@ -101,7 +100,6 @@ class Panes(Moving):
 
     def _without_ageless(self, delta: Delta) -> Delta:
         """Events without a start may be taken back, until a frontier seals them; long ones are remembered."""
-        check_weights(delta)
         if len(delta) and self._has_long(delta):
             ageless = delta.le <= BEGINNING
             self._refuse_early(delta.take(~ageless))

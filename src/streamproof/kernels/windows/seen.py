@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from streamproof.events import weights
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.compiled import loop
 from streamproof.kernels.interning import Interner
@@ -26,11 +27,13 @@ class Sight:
     """How one module sees events: with lifetimes or without, clipped, as a value or as a dict of columns."""
 
     def __init__(
-        self, columns: list[tuple[str, int]], *, clip: Clipping, timed: bool, as_rows: bool, ranks: Ranks
-    ) -> None:
+        self, columns: list[tuple[str, int]], *, clip: Clipping, timed: bool, as_rows: bool, ranks: Ranks,
+        most: int,
+    ) -> None:  # fmt: skip
+        """``most``: so many events are made at once."""
         self._names = [name for name, _ in columns]
         self._columns = [number for _, number in columns]
-        self._clip, self._timed, self._as_rows, self._ranks = clip, timed, as_rows, ranks
+        self._clip, self._timed, self._as_rows, self._ranks, self._most = clip, timed, as_rows, ranks, most
 
     def whole(self, members: Members, chosen: Bools | None = None) -> Iterator[list[Any]]:
         """Per window its events, equal ones as often as they are there; none for windows that are not chosen."""
@@ -106,6 +109,8 @@ class Sight:
     def _pieces(self, members: Members, at: Ints, le: Ints, re: Ints, w: Ints) -> Iterator[list[Any]]:
         """Per window a list of what the module sees."""
         if len(w) and (w.min() != 1 or w.max() != 1):
+            if (events := weights.total(w)) > self._most:
+                raise weights.too_long(events, self._most, at="what a module sees at once")
             at, le, re = at.repeat(w), le.repeat(w), re.repeat(w)
         ends = np.searchsorted(members.window[at], np.arange(len(members) + 1))
         return chain.from_iterable(

@@ -17,6 +17,7 @@ from streamproof.kernels.delta import Delta
 from streamproof.kernels.interning import same_row
 from streamproof.kernels.windows.accumulators import Accumulators, Result
 from streamproof.kernels.windows.aggregates import sum_overflow
+from streamproof.kernels.windows.exact import too_many_terms
 from streamproof.kernels.windows.liveliness import Liveliness
 from streamproof.kernels.windows.segments import Bools
 from streamproof.kernels.windows.sums import Scratch
@@ -45,6 +46,8 @@ def summed(emitted: Cells, rows: Cells, sums: Accumulators, typed: Typed, lively
     if lively.stamp == "point_end" and len(emitted) and emitted[:, 2].max() >= FOREVER:
         finite = emitted[:, 2] < FOREVER
         emitted, rows = emitted[finite], rows[finite]
+    if (crowded := sums.crowded(rows)) is not None:
+        raise too_many_terms(int(emitted[crowded, 1]), int(emitted[crowded, 2]), int(rows[crowded, 0]))
     columns, lost = sums.columns(rows)
     if lost is not None and lost.any():
         raise _overflow(emitted, lost, typed)

@@ -38,7 +38,9 @@ _FAULTS: Final[tuple[tuple[ErrorName, str, str], ...]] = (
 
 def run(spark: SparkSession, plan: Typed, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> Batch:
     """The whole result in one batch, complete."""
-    frames = {name: frame_of(spark, schema, _events(name, schema, inputs)) for name, schema in sources_of(plan)}
+    frames = {
+        name: frame_of(spark, schema, _events(name, schema, inputs, settings)) for name, schema in sources_of(plan)
+    }
     with told(plan):
         with meaning(spark):
             found = build(Context(spark, settings, frames), plan)
@@ -59,7 +61,8 @@ def batch(spark: SparkSession, plan: Plan, inputs: Mapping[str, object], setting
     if missing:
         raise InputError(f'no input is given for the source "{missing[0]}"', fix="give it a DataFrame")
     with meaning(spark):
-        ready = {name: _opened(spark, name, inputs[name], schema) for name, schema in declared.items()}
+        most = settings.limits.events_listed
+        ready = {name: _opened(spark, name, inputs[name], schema, most) for name, schema in declared.items()}
         typed = prepare(plan, {name: schema for name, (schema, _) in ready.items()}, settings)
         with told(typed):
             frames = {name: frame for name, (_, frame) in ready.items()}
@@ -84,13 +87,13 @@ def _one_row_each(inputs: Mapping[str, object]) -> dict[str, DataFrame]:
     return {name: frame for name, frame in frames.items() if "w" not in own_columns(frame.columns, SIGNED)}
 
 
-def _opened(spark: SparkSession, name: str, given: Any, declared: Schema | None) -> tuple[Schema, DataFrame]:
+def _opened(spark: SparkSession, name: str, given: Any, declared: Schema | None, most: int) -> tuple[Schema, DataFrame]:
     """An input with its schema, as the rules see it."""
     from pyspark.sql import DataFrame  # noqa: PLC0415  # Spark is loaded by those who use it
 
     if not isinstance(given, DataFrame):
         loaded = load(name, given, schema=declared)
-        return loaded.schema, frame_of(spark, loaded.schema, loaded.history().expand())
+        return loaded.schema, frame_of(spark, loaded.schema, loaded.history().expand(most=most))
     try:
         schema = declared or schema_of(given)
         return schema, lawful(*inner_frame(given, schema), schema)
@@ -119,11 +122,11 @@ def sources_of(plan: Typed) -> list[tuple[str, Schema]]:
     return [(part.node.name, part.schema) for part in walk(plan) if isinstance(part.node, nodes.Source)]
 
 
-def _events(name: str, schema: Schema, inputs: Mapping[str, Iterable[Batch]]) -> pa.Table:
+def _events(name: str, schema: Schema, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> pa.Table:
     """The events of an input, one row each."""
     if name not in inputs:
         raise InputError(f'no input is given for the source "{name}"', fix=did_you_mean(name, inputs))
-    return History.from_batches(schema, inputs[name]).expand()
+    return History.from_batches(schema, inputs[name]).expand(most=settings.limits.events_listed)
 
 
 @contextmanager
