@@ -72,7 +72,8 @@ def _csv_table(stream: PhysicalStream) -> pa.Table:
 
 @contextmanager
 def _parquet(path: Path, schema: Schema) -> Iterator[Write]:
-    with pq.ParquetWriter(path, with_metadata(table_of(PhysicalStream.empty(schema)), schema).schema) as writer:
+    empty = with_metadata(table_of(PhysicalStream.empty(schema)), schema)
+    with pq.ParquetWriter(path, empty.schema, write_page_checksum=True) as writer:
         yield lambda stream: writer.write_table(with_metadata(table_of(stream), schema))
 
 

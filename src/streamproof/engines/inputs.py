@@ -18,6 +18,7 @@ import pyarrow as pa
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.batch import Batch
 from streamproof.events.files import Reader, read
+from streamproof.events.files.damage import refusing_damage
 from streamproof.events.history import History
 from streamproof.events.physical import PhysicalStream, to_batches
 from streamproof.events.schema import SIGNED, Schema, check_names, own_columns, payload_name, type_of_arrow
@@ -125,6 +126,8 @@ def _from_items(items: list[Mapping[str, object] | Batch], schema: Schema | None
 
 
 def _from_table(table: pa.Table, schema: Schema | None) -> Loaded:
+    with refusing_damage("Arrow", Path("a table")):
+        table.validate(full=True)
     own = own_columns(table.column_names, SIGNED).values()
     fields = [field for field in table.schema if field.name not in own]
     check_names([payload_name(field.name) for field in fields], InputError)

@@ -123,7 +123,7 @@ def type_of_arrow(arrow: pa.DataType) -> Type:
     for matches, kind in simple:
         if matches:
             return kind
-    if pa.types.is_decimal(arrow) and arrow.precision <= MAX_PRECISION and arrow.scale >= 0:
+    if pa.types.is_decimal(arrow) and 0 <= arrow.scale <= arrow.precision <= MAX_PRECISION:
         return decimal(arrow.precision, arrow.scale)
     if pa.types.is_dictionary(arrow):
         return type_of_arrow(arrow.value_type)

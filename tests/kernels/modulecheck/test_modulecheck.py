@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 
 from streamproof.errors import PlanError
-from streamproof.kernels.modulecheck import Finding, check_module
+from streamproof.kernels import modulecheck
+from streamproof.kernels.modulecheck import Finding, check_module, laws
 from streamproof.plan.library import installed
 from streamproof.plan.modules import Event, Module, Parameter, Properties, WindowSpan, uda, udf, udo
 
@@ -114,6 +116,153 @@ def one_earlier(events: Sequence[Event], window: WindowSpan) -> Iterator[Event]:
         yield Event(event.le - 1, event.re, {"v": 0.0})
 
 
+class Kept:
+    """Keeps the values themselves; the bad ones below change one thing."""
+
+    def start(self) -> list[float]:
+        return []
+
+    def add(self, state: list[float], events: Sequence[Any]) -> list[float]:
+        return sorted([*state, *(v for v in events if v is not None)])
+
+    def remove(self, state: list[float], events: Sequence[Any]) -> list[float]:
+        for value in events:
+            if value is not None:
+                state.remove(value)
+        return state
+
+    def result(self, state: list[float]) -> float | None:
+        return state[-1] - state[0] if state else None
+
+
+class StuckRange(Kept):
+    def remove(self, state: list[float], events: Sequence[Any]) -> list[float]:
+        return state
+
+
+class StuckMost(StuckRange):
+    def result(self, state: list[float]) -> float | None:
+        return max(state, default=None)
+
+
+class StuckLeast(StuckRange):
+    def result(self, state: list[float]) -> float | None:
+        return min(state, default=None)
+
+
+class RemovesAllAlike(Kept):
+    def remove(self, state: list[float], events: Sequence[Any]) -> list[float]:
+        return [v for v in state if v not in events]
+
+    def result(self, state: list[float]) -> float | None:
+        return float(len(state))
+
+
+class RemovesOne(Kept):
+    def remove(self, state: list[float], events: Sequence[Any]) -> list[float]:
+        return super().remove(state, events[:1])
+
+
+class RemovesTheLatest(Kept):
+    def remove(self, state: list[float], events: Sequence[Any]) -> list[float]:
+        return state[: len(state) - len(events)]
+
+
+class ForgetsOnRemove(Summing):
+    def remove(self, state: float, events: Sequence[Any]) -> float:
+        return 0.0
+
+
+class Grinding(Kept):
+    """To be asked changes its state."""
+
+    def result(self, state: list[float]) -> float | None:
+        return state.pop() if state else None
+
+
+class Remembering(Summing):
+    """The first answer is given for ever."""
+
+    def __init__(self) -> None:
+        self.known: float | None = None
+
+    def result(self, state: float) -> float:
+        self.known = float(state) if self.known is None else self.known
+        return self.known
+
+
+class AddsTheFirst(Summing):
+    def add(self, state: float, events: Sequence[Any]) -> float:
+        return state + (events[0] or 0.0) * len(events)
+
+
+class SharedList(Kept):
+    """All states of a unit are one list."""
+
+    def __init__(self) -> None:
+        self.known: list[float] = []
+
+    def start(self) -> list[float]:
+        return self.known
+
+    def add(self, state: list[float], events: Sequence[Any]) -> list[float]:
+        state.extend(events)
+        return state
+
+    def result(self, state: list[float]) -> float:
+        return float(len(state))
+
+
+class LosesAField(Kept):
+    """What is written down lacks what only `remove` looks at."""
+
+    class State:
+        def __init__(self) -> None:
+            self.total, self.count = 0.0, 0
+
+        def __getstate__(self) -> dict[str, float]:
+            return {"total": self.total}
+
+        def __setstate__(self, known: dict[str, float]) -> None:
+            self.total, self.count = known["total"], 0
+
+    def start(self) -> Any:
+        return self.State()
+
+    def add(self, state: Any, events: Sequence[Any]) -> Any:
+        state.total, state.count = state.total + sum(events), state.count + len(events)
+        return state
+
+    def remove(self, state: Any, events: Sequence[Any]) -> Any:
+        state.count -= len(events)
+        state.total = state.total - sum(events) if state.count > 0 else 0.0
+        return state
+
+    def result(self, state: Any) -> float:
+        return float(state.total)
+
+
+def by_turns() -> Callable[[Sequence[Any]], float]:
+    calls = iter(range(10**9))
+    return lambda values: float(next(calls) // 2 % 2)
+
+
+def renaming(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        yield {"v": abs(row["v"])}
+
+
+def half_as_long(events: Sequence[Event], window: WindowSpan) -> Iterator[Event]:
+    """Where a row ends tells when its event will end."""
+    for event in events:
+        yield Event(event.le, event.le + (event.re - event.le + 1) // 2, {"v": 0.0})
+
+
+def as_long_as(events: Sequence[Event], window: WindowSpan) -> Iterator[Event]:
+    for event in events:
+        yield Event(event.le, event.re, {"v": float(event.re - event.le)})
+
+
 BAD = {
     "no_exceptions": aggregate(lambda values: float(sum(values))),  # nulls are among them
     "type": aggregate(lambda values: "many"),
@@ -146,6 +295,58 @@ def test_a_planted_fault_is_what_is_found_first(law: str) -> None:
     report = check_module(BAD[law], plain=True, inputs={"v": "float64"} if BAD[law].kind == "udo" else None)
     assert report.findings[0].law == law
     assert len(report.findings) == 1 or law == "add"  # nothing comes right after a wrong add
+
+
+MORE = [
+    ("remove", incremental(StuckRange)),
+    ("remove", incremental(StuckMost)),
+    ("remove", incremental(StuckLeast)),
+    ("remove", incremental(RemovesAllAlike)),
+    ("remove", incremental(RemovesOne)),
+    ("remove", incremental(RemovesTheLatest)),
+    ("remove", incremental(ForgetsOnRemove)),
+    ("add", incremental(Grinding)),
+    ("add", incremental(Remembering)),
+    ("add", incremental(AddsTheFirst)),
+    ("apart", incremental(SharedList)),
+    ("apart", incremental(Remembering)),
+    ("state", incremental(LosesAField)),
+    ("deterministic", aggregate(by_turns())),
+    ("deterministic", aggregate(lambda values: float(id(object()) + random.random()))),
+    ("order_insensitive", aggregate(lambda values: values[-1])),
+    ("order_insensitive", aggregate(lambda values: values[0] - sum(values[1:]))),
+    ("type", aggregate(lambda values: "x" if max(values) > 100 else 1.0)),
+    ("type", operator(lambda rows: [{"w": 1.0}])),
+    ("type", operator(lambda events, window: [Event(event.le, None, {"v": 1.0}) for event in events], timed=True)),
+    ("no_exceptions", aggregate(lambda values: 1.0 / max(values))),
+    ("empty_preserving", operator(lambda events, window: [{"v": 0.0}], timed=True)),
+    ("passes v", operator(renaming, passes=frozenset({"v"}))),
+    ("time_bound", operator(half_as_long, timed=True, time_bound=True)),
+    ("time_bound", operator(as_long_as, timed=True, time_bound=True)),
+]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("law", "module"), MORE, ids=lambda part: part if isinstance(part, str) else "")
+def test_more_modules_that_break_a_law(law: str, module: Module, seed: int) -> None:
+    report = check_module(module, plain=True, seed=seed, inputs={"v": "float64"} if module.kind == "udo" else None)
+    assert law in {finding.law for finding in report.findings}, report.to_text()
+
+
+def test_every_law_has_a_module_that_breaks_it() -> None:
+    tried = {*BAD, "window_based"}  # which is in a test of its own, below
+    rules = [each for each in vars(modulecheck).values() for each in (each if isinstance(each, tuple) else [each])]
+    named = {rule.law: rule.name for rule in rules if isinstance(rule, modulecheck._Rule)}
+    assert set(named.values()) <= tried
+    public = {f for name, f in vars(laws).items() if callable(f) and getattr(f, "__module__", "") == laws.__name__}
+    stated = {f for f in public if inspect.isfunction(f) and not f.__name__.startswith("_")} - {laws.same}
+    assert stated == {*named, laws.passes_on}, "a law that no rule applies, or a rule without a law"
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("module", [incremental(Kept), incremental(Summing)], ids=["kept", "summing"])
+def test_the_good_ones_that_they_come_from_hold(module: Module, seed: int) -> None:
+    assert check_module(module, plain=True, seed=seed).holds
 
 
 @pytest.mark.parametrize("seed", range(3))

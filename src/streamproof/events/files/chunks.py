@@ -66,7 +66,7 @@ def _csv(path: Path, schema: Schema) -> Iterator[Append]:
 
 @contextmanager
 def _parquet(path: Path, schema: Schema) -> Iterator[Append]:
-    with pq.ParquetWriter(path, _table(PhysicalStream.empty(schema)).schema) as writer:
+    with pq.ParquetWriter(path, _table(PhysicalStream.empty(schema)).schema, write_page_checksum=True) as writer:
         yield lambda chunk: writer.write_table(_table(chunk))
 
 

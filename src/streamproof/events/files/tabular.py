@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from streamproof.events.stream import CTI, INSERT, KIND_WORDS, RETRACT, Physical
 from streamproof.events.time import BEGINNING, FOREVER, Unit, duration, one_unit
 
 Kinds = npt.NDArray[np.int8]
+MAX_COPIES: Final = 1 << 25  # events that the rows of one part may stand for
 
 
 class Part(NamedTuple):
@@ -156,7 +157,15 @@ class Tabular:
             rejects.add(int(part.lines[index]), why, _raw(part.rows, index))
         good = np.ones(len(kind), np.bool_)
         good[list(faults.why)] = False
-        return PhysicalStream(self.schema, take(rows, np.repeat(np.arange(len(kind)), np.where(good, weights, 0))))
+        counts = np.where(good, weights, 0)
+        if self._weight is not None and counts.sum(dtype=np.float64) > MAX_COPIES:
+            raise InputError(
+                f"rows stand for {counts.sum(dtype=np.float64):,.0f} events, the limit is {MAX_COPIES:,} at once",
+                at=f'column "{self._weight}", {self.word}s {part.lines[0]} to {part.lines[-1]}',
+                fix="such weights are seldom meant: check the column, or write fewer equal events",
+                name="limit_exceeded",
+            )
+        return PhysicalStream(self.schema, take(rows, np.repeat(np.arange(len(kind)), counts)))
 
     def _column(self, part: Part, role: str, faults: Faults) -> pa.Array | None:
         name = self._roles.get(role)
@@ -268,8 +277,10 @@ def _plain(value: object) -> object:
 
 def columns_of(names: Sequence[str]) -> None:
     """Refuse a file with two columns of one name."""
+    seen: set[str] = set()
     for name in names:
-        if list(names).count(name) > 1:
+        if name in seen:
             raise InputError(
                 f'the file has two columns called "{name}"', fix="rename one of them", name="duplicate_column"
             )
+        seen.add(name)

@@ -161,7 +161,7 @@ def items(array: pa.Array) -> list[object]:
     """The values of a column."""
     try:
         found: list[object] = array.to_pylist()
-    except (ValueError, OverflowError, pa.ArrowException):  # e.g. nanoseconds, or the year 10000
+    except (ValueError, OverflowError, LookupError, pa.ArrowException):  # e.g. nanoseconds, the year 10000, odd zones
         return [_item(value) for value in array]
     return [_micros(value) if hasattr(value, "nanosecond") else value for value in found]
 
@@ -174,7 +174,7 @@ def _micros(moment: Any) -> object:
 def _item(value: pa.Scalar) -> object:
     try:
         return value.as_py()
-    except (ValueError, OverflowError, pa.ArrowException):
+    except (ValueError, OverflowError, LookupError, pa.ArrowException):
         return Odd(str(value.cast(pa.string())))
 
 

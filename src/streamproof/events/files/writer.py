@@ -105,7 +105,7 @@ def _times_in_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def write_parquet(content: PhysicalStream | History, path: Path) -> None:
-    pq.write_table(with_metadata(table_of(content), content.schema), path)
+    pq.write_table(with_metadata(table_of(content), content.schema), path, write_page_checksum=True)
 
 
 def write_ipc(content: PhysicalStream | History, path: Path) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 import math
 import pickle
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from streamproof.errors import RunError
 from streamproof.events.schema import Schema, Type
 from streamproof.events.time import show_tick
-from streamproof.kernels.modulecheck.samples import Sample, in_order
+from streamproof.kernels.modulecheck.samples import Sample, fresh, in_order
 from streamproof.kernels.windows.answers import checked_row, declared
 from streamproof.plan.modules import Event, Module, Restriction, WindowSpan
 
@@ -83,8 +83,11 @@ def gives_what_it_declares(subject: Subject, sample: Sample) -> str | None:
 
 def is_deterministic(subject: Subject, sample: Sample) -> str | None:
     """The same call gives the same answer."""
-    first, second = subject.answer(sample), subject.answer(sample)
-    return None if same(first, second) else f"gave {first!r}, and {second!r} when it was called again"
+    first = subject.answer(sample)
+    for again in (subject.answer(sample) for _ in range(2)):
+        if not same(first, again):
+            return f"gave {first!r}, and {again!r} when it was called again"
+    return None
 
 
 def ignores_order(subject: Subject, sample: Sample) -> str | None:
@@ -109,7 +112,9 @@ def adds_in_steps(subject: Subject, sample: Sample) -> str | None:
     cut = sample.random().randrange(len(events) + 1)
     state = unit.start()
     for part in (events[:cut], events[cut:]):
-        state = unit.add(state, subject.seen(part)) if part else state
+        if part:
+            state = unit.add(state, subject.seen(part))
+            subject.said(unit, state, sample.window)  # to be asked changes nothing
     return _compare(subject, sample, subject.said(unit, state, sample.window), f"added in steps of {cut} and the rest")
 
 
@@ -118,8 +123,11 @@ def removes_what_it_added(subject: Subject, sample: Sample) -> str | None:
     random, unit = sample.random(), subject.unit()
     others = _others(sample)
     state = unit.add(unit.start(), subject.seen(in_order(sample.fresh() + others)))
+    subject.said(unit, state, sample.window)
     if random.random() < 0.5:
-        state = unit.remove(state, subject.seen(others))
+        cut = random.randrange(len(others) + 1)
+        for part in (others[:cut], others[cut:]):
+            state = unit.remove(state, subject.seen(part)) if part else state
         how = "events were added and removed again"
     else:  # all of them go before what stays comes
         state = unit.remove(state, subject.seen(in_order(sample.fresh() + others)))
@@ -138,12 +146,13 @@ def keeps_windows_apart(subject: Subject, sample: Sample) -> str | None:
         mine = unit.add(mine, subject.seen([event]))
         other = unit.add(other, subject.seen([event, event]))
         alone = lonely.add(alone, subject.seen([event]))
+    subject.said(unit, other, sample.window)
     found, expected = subject.said(unit, mine, sample.window), subject.said(lonely, alone, sample.window)
     return None if same(expected, found) else f"gave {found!r} beside another window, but {expected!r} alone"
 
 
 def has_a_state_that_can_be_written(subject: Subject, sample: Sample) -> str | None:
-    """A state that was written down and read back gives the same answer."""
+    """A state that was written down and read back gives the same answer, now and after it has changed."""
     unit = subject.unit()
     state = unit.add(unit.start(), subject.seen(sample.fresh()))
     expected = subject.said(unit, copy.deepcopy(state) if _copies(state) else state, sample.window)
@@ -152,7 +161,29 @@ def has_a_state_that_can_be_written(subject: Subject, sample: Sample) -> str | N
     except Exception as error:
         return f"its state, {_kind(state)}, cannot be written down: {type(error).__name__}: {error}"
     found = subject.said(unit, again, sample.window)
-    return None if same(expected, found) else f"gave {expected!r}, but {found!r} from a state written and read back"
+    if not same(expected, found):
+        return f"gave {expected!r}, but {found!r} from a state written and read back"
+    return _goes_on(subject, sample, unit, again)
+
+
+def _goes_on(subject: Subject, sample: Sample, unit: Any, again: Any) -> str | None:
+    """What is wrong with a state that was read back, if it is only seen when events come and go."""
+    others = _others(sample)
+
+    def answers(state: Any) -> Iterator[Any]:
+        for change in (unit.add, unit.remove):
+            state = change(state, subject.seen(others))
+            yield subject.said(unit, state, sample.window)
+
+    try:
+        expected = list(answers(unit.add(unit.start(), subject.seen(sample.fresh()))))
+    except Exception:
+        return None  # whatever it is, it has nothing to do with writing
+    for wanted, found, what in zip(expected, answers(again), ("came", "came and went"), strict=True):
+        if not same(wanted, found, close=True):
+            values = [event.value for event in others]
+            return f"gave {wanted!r}, but {found!r} from a state written and read back before {values!r} {what}"
+    return None
 
 
 def _copies(state: Any) -> bool:
@@ -168,10 +199,9 @@ def _kind(state: Any) -> str:
 
 
 def _others(sample: Sample) -> list[Event]:
-    """More events for the same window: some of its own again, and some with the values of others."""
-    random, events = sample.random(), sample.fresh()
-    chosen = [random.choice(events) for _ in range(1 + random.randrange(3))]
-    return in_order([event._replace(value=random.choice(events).value) for event in chosen])
+    """More events for the window: new ones, some with values beyond all others, and some of its own again."""
+    random = sample.random()
+    return in_order(fresh(sample.others) + [event for event in sample.fresh() if random.random() < 0.3])
 
 
 def _compare(subject: Subject, sample: Sample, found: Any, how: str, *, exact: bool = False) -> str | None:
@@ -196,14 +226,15 @@ def changes_only_from_there_on(subject: Subject, sample: Sample) -> str | None:
     """time_bound: when events change from a time on, the rows change only from there on."""
     random, events = sample.random(), list(sample.events)
     gone = events.pop(random.randrange(len(events)))
-    fewer = Sample(sample.window, tuple(events), sample.seed)
-    before, after = (_until(gone.le, subject.rows(each)) if each.events else [] for each in (fewer, sample))
-    if same(before, after):
-        return None
-    return (
-        f"changed its rows before {show_tick(gone.le)}, from {before!r} to {after!r}, "
-        f"when the event [{show_tick(gone.le)}, {show_tick(gone.re)}) {gone.value!r} came"
-    )
+    shown = f"the event [{show_tick(gone.le)}, {show_tick(gone.re)}) {gone.value!r}"
+    sooner = gone.le + 1 + random.randrange(min(gone.re, sample.window.re, gone.le + 99) - gone.le)
+    shorter = tuple(in_order([*events, gone._replace(re=min(sooner, gone.re))]))
+    for time, changed, what in ((gone.le, tuple(events), "came"), (sooner, shorter, "ended later")):
+        other = Sample(sample.window, changed, sample.seed)
+        before, after = (_until(time, subject.rows(each)) if each.events else [] for each in (other, sample))
+        if not same(before, after):
+            return f"changed its rows before {show_tick(time)}, from {before!r} to {after!r}, when {shown} {what}"
+    return None
 
 
 def _until(time: int, rows: Iterable[Row]) -> list[Row]:

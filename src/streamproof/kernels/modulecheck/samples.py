@@ -8,7 +8,7 @@ True
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -41,10 +41,11 @@ class Sample:
     window: WindowSpan
     events: tuple[Event, ...]
     seed: int = 0
+    others: tuple[Event, ...] = ()  # events that may have been there, and are gone
 
     def fresh(self) -> list[Event]:
         """The events, with payloads that nobody else holds."""
-        return [e._replace(value=dict(e.value)) if isinstance(e.value, dict) else e for e in self.events]
+        return fresh(self.events)
 
     def random(self) -> Random:
         return Random(self.seed)  # noqa: S311  # repeatable, not secret
@@ -53,6 +54,10 @@ class Sample:
         window = f"window [{show_tick(self.window.le)}, {show_tick(self.window.re)})"
         events = ", ".join(f"[{show_tick(e.le)}, {show_tick(e.re)}) {e.value!r}" for e in self.events)
         return f"{window} with {events or 'no events'}"
+
+
+def fresh(events: Iterable[Event]) -> list[Event]:
+    return [e._replace(value=dict(e.value)) if isinstance(e.value, dict) else e for e in events]
 
 
 def samples(kind: SampleKind, *, seed: int) -> Iterator[Sample]:
@@ -65,8 +70,32 @@ def samples(kind: SampleKind, *, seed: int) -> Iterator[Sample]:
         events = [_event(random, kind, window) for _ in range(count)]
         if count > 1 and random.random() < 0.2:
             events[-1] = events[0]  # an event may be there twice
-        yield Sample(window, tuple(in_order(events)), random.randrange(2**31))
+        drawn = random.randrange(2**31)
+        more = Random(drawn)  # noqa: S311  # repeatable, not secret
+        others = [_event(more, kind, window) for _ in range(1 + more.randrange(3))]
+        others = [_beyond(more, event, events) if more.random() < 0.6 else event for event in others]
+        yield Sample(window, tuple(in_order(events)), drawn, tuple(in_order(others)))
         number += 1
+
+
+def _beyond(random: Random, event: Event, events: list[Event]) -> Event:
+    """The event with values that no other has: less than the least, or more than the greatest."""
+    if isinstance(event.value, dict):
+        value = {name: _outside(random, v, [e.value[name] for e in events]) for name, v in event.value.items()}
+        return event._replace(value=value)
+    return event._replace(value=_outside(random, event.value, [e.value for e in events]))
+
+
+def _outside(random: Random, value: Any, known: list[Any]) -> Any:
+    kept = [v for v in known if v is not None and not (isinstance(v, float) and not math.isfinite(v))]
+    if not kept or isinstance(value, bool) or value is None:
+        return value
+    least, greatest, by = min(kept), max(kept), 1 + random.randrange(9)
+    if isinstance(value, str):
+        return random.choice(("", f"{greatest}z"))
+    step: Any = timedelta(days=by) if isinstance(value, date) else type(value)(by)
+    found: Any = random.choice((least - step, greatest + step))
+    return found
 
 
 def in_order(events: list[Event]) -> list[Event]:
@@ -130,10 +159,13 @@ def smallest(sample: Sample, still: Callable[[Sample], bool]) -> Sample:
 
 
 def _simpler(sample: Sample) -> Iterator[Sample]:
-    events = sample.events
+    events, others = sample.events, sample.others
     for n in range(len(events)):
         if len(events) > 1:
             yield replace(sample, events=events[:n] + events[n + 1 :])
+    for n in range(len(others)):
+        if len(others) > 1:
+            yield replace(sample, others=others[:n] + others[n + 1 :])
     for n, event in enumerate(events):
         for simpler in _simpler_events(event, sample.window):
             changed = [*events[:n], simpler, *events[n + 1 :]]
