@@ -45,6 +45,7 @@ REFUSED = {
         "snapshot": "--mode stream --snapshot s", "resume": "--mode stream --resume s",
         "late_file": "--mode stream --late-file s", "on_module_error": "--mode stream --on-module-error dead-letter",
         "module_letters": "--engine local --module-letters m", "metrics": "--engine duckdb --metrics",
+        "growing": "--mode stream --growing",
         "show_sql": "--mode stream --show-sql", "limit": "--json --limit 3",
         "out": "--engine duckdb --show-sql --out o.csv", "emit": "--engine duckdb --show-sql --emit events",
     },

@@ -49,7 +49,7 @@ WHERE_THINGS_GO = {
     "out", "overwrite", "json", "rejects", "dead_letters", "late_file", "module_letters", "metrics", "quiet", "limit",
     "snapshot", "resume", "show_sql",
 }  # fmt: skip
-OF_OTHER_ENGINES = {"engine", "mode", "checkpoint", "dsn"}
+OF_OTHER_ENGINES = {"engine", "mode", "checkpoint", "growing", "dsn"}
 
 
 def test_every_option_is_claimed_or_may_change() -> None:

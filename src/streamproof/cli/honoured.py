@@ -74,6 +74,9 @@ CONDITIONS: Final[Mapping[str, Mapping[str, Needs]]] = {
             lambda given: given["on_error"] == "dead_letter" and _runs(given),
         ),
         "dsn": _POSTGRES,
+        "growing": Needs(
+            "with --mode stream --checkpoint FOLDER", lambda given: _streams(given) and given["checkpoint"] is not None
+        ),
         "emission": Needs("with --engine local or --mode stream", lambda g: g["engine"] == "local" or _streams(g)),
         "batch_size": _LOCAL,
         "snapshot": _LOCAL,

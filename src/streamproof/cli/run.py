@@ -38,6 +38,9 @@ def run(
     ] = "spark",
     mode: Annotated[Mode | None, typer.Option(help="spark: batch (default), or stream.")] = None,
     checkpoint: Annotated[Path | None, typer.Option(help="spark stream: where to go on from after a stop.")] = None,
+    growing: Annotated[
+        bool, typer.Option("--growing", help="spark stream: more files will come; the end is not the end of history.")
+    ] = False,
     emit: Annotated[Emit, typer.Option(help="The canonical history, or physical events.")] = "cht",
     out: Annotated[Path | None, typer.Option(help="Write to this file; its ending tells the format.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing --out file.")] = False,
@@ -75,7 +78,7 @@ def run(
     if mode == "stream":
         told = StreamOptions(
             checkpoint=checkpoint, out=out, emit=emit, emission=emission, on_error=on_error, metrics=metrics,
-            quiet=quiet, as_json=json, limit=limit,
+            quiet=quiet, as_json=json, limit=limit, growing=growing,
         )  # fmt: skip
         run_stream(on(load_plan(plan), engine, **settings), input or [], map or [], told)
         return

@@ -37,6 +37,7 @@ class StreamOptions:
     quiet: bool
     as_json: bool
     limit: int
+    growing: bool  # more files will come
 
 
 def refuse_mode(engine: str, mode: Mode | None, checkpoint: Path | None) -> None:
@@ -57,7 +58,7 @@ def run_stream(job: Job, inputs: list[str], maps: list[str], options: StreamOpti
         folder = options.out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         sink = sinks.FileSink(folder, content=options.emit)
         run = files.FileRun(
-            job.plan, places, checkpoint, job.settings, time=_layouts(places, maps),
+            job.plan, places, checkpoint, job.settings, time=_layouts(places, maps), final=not options.growing,
             options={"emission": options.emission, "on_error": options.on_error},
         )  # fmt: skip
         session = sessions.active() or sessions.session(**sessions.STREAMING)
@@ -68,6 +69,8 @@ def run_stream(job: Job, inputs: list[str], maps: list[str], options: StreamOpti
                 note(f"stopped; the same command goes on from {options.checkpoint}")
             raise
         _give(sinks.read_output(folder), folder, options)
+        for file, why in {} if options.quiet else run.skipped().items():
+            note(f"{file} was not read: {why}")
         for file, count in run.rejected().items():
             note(f"{counted(count, 'row')} could not be read" + (f"; see {file}" if options.checkpoint else ""))
     _report(found, options)

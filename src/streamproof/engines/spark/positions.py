@@ -7,9 +7,11 @@ again. What Spark noted of the last micro-batch is remembered with the output, a
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 from streamproof.engines.sealed import digest_of
 from streamproof.engines.spark.output import REBUILD, STATE, State, missing
@@ -55,12 +57,44 @@ def refuse_other_place(folder: Path, state: State | None, checkpoint: Path | Non
     if state.batch < spark.done:
         text = f"the output folder is behind: it ends with {_batch(state.batch)}, the checkpoint with {spark.done}"
         raise InputError(text, at=str(folder), fix=_BOTH)
+    if spark.noted < spark.done:
+        text = f"the checkpoint has lost Spark's note of micro-batch {spark.done}"
+        raise InputError(text, at=str(checkpoint), fix=_BOTH)
     if state.batch > min(spark.noted, spark.done + 1):
         text = f"the checkpoint is behind: it ends with {_batch(spark.done)}, the output folder with {state.batch}"
         raise InputError(text, at=str(checkpoint), fix=_BOTH)
     if state.batch >= 0 and state.note != note_of(checkpoint, state.batch):
         text = f"the checkpoint and the output folder went different ways: micro-batch {state.batch} is not the same"
         raise InputError(text, at=str(folder), fix=_BOTH)
+
+
+def refuse_gone(checkpoint: Path) -> None:
+    """Refuse a micro-batch that Spark has noted and not done if files of it are gone: Spark would leave them out."""
+    spark = Position.of(checkpoint)
+    if spark.noted == spark.done:
+        return
+    done = _offsets(checkpoint / "offsets" / str(spark.done))
+    for log in sorted((checkpoint / "sources").glob("*/*")):
+        if log.name.startswith(".") or not log.parent.name.isdigit():
+            continue
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[1:]:
+            found = _FILE.search(line)
+            if found is None or int(found["batch"]) <= done.get(int(log.parent.name), -1):
+                continue
+            place = Path(unquote(found["path"]))
+            if not place.exists():
+                text = f"{place.name} is gone, and a micro-batch that is not done yet needs it"
+                raise InputError(text, at=str(place.parent), fix=f"put it back; or {REBUILD}")
+
+
+_FILE: Final = re.compile(r'"path":"file:(?://)?(?P<path>/[^"]+)".*"batchId":(?P<batch>\d+)')
+
+
+def _offsets(note: Path) -> dict[int, int]:
+    """How far each source that counts its files was, after the version and the head of a note."""
+    lines = note.read_text(encoding="utf-8", errors="replace").splitlines()[2:] if note.is_file() else []
+    found = {number: re.fullmatch(r'\{"logOffset":(\d+)\}', line) for number, line in enumerate(lines)}
+    return {number: int(offset[1]) for number, offset in found.items() if offset is not None}
 
 
 def refuse_lost(folder: Path, state: State) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
+from urllib.parse import unquote
 
 from streamproof import errors
-from streamproof.errors import InfrastructureError, StreamproofError
+from streamproof.errors import InfrastructureError, InputError, StreamproofError
 
 _MARK: Final = "streamproof-error:"
 _MARKED: Final = re.compile(re.escape(_MARK) + r" (\{.*\})")
@@ -30,22 +33,90 @@ def error_from(text: str) -> StreamproofError:
     >>> type(error).__name__, error.what, error.at
     ('RunError', 'uda m@1 failed', 'window [0, 10)')
 
-    What is not ours is told by its first line, and by what was raised in Python, if anything was:
+    What is not ours is told by what is known of it, or by its cause:
 
-    >>> print(error_from("Query failed. Traceback:\\n  File x, line 1\\nOSError: no space left\\n  at org.apache").what)
-    the streaming query failed: Query failed. Traceback: OSError: no space left
+    >>> print(error_from("Query failed. Traceback:\\n  File x, line 1\\nOSError: odd\\n  at org.apache").what)
+    the streaming query failed: OSError: odd
+    >>> print(error_from("[STREAM_FAILED] … OSError: [Errno 28] No space left on device: '/out/x.parquet'"))
+    the disk is full
+      at: /out/x.parquet
+      fix: make room and start again: it goes on where it was
     """
     marked = _MARKED.search(text)
-    if marked is None:
-        lines = [line for line in text.strip().splitlines() if line.strip()]
-        what = lines[0][:500] if lines else "it does not say why"
-        raised = [line for line in lines[1:] if _RAISED.match(line)]
-        what += f" {raised[-1][:500]}" if raised else ""
-        return InfrastructureError(f"the streaming query failed: {what}", fix="look at Spark's log")
-    document, _ = json.JSONDecoder().raw_decode(marked[1])
-    kind = getattr(errors, document["class"], StreamproofError)
-    error: StreamproofError = kind(document["what"], at=document["at"], fix=document["fix"], name=document["error"])
-    return error
+    if marked is not None:
+        document, _ = json.JSONDecoder().raw_decode(marked[1])
+        kind = getattr(errors, document["class"], StreamproofError)
+        error: StreamproofError = kind(document["what"], at=document["at"], fix=document["fix"], name=document["error"])
+        return error
+    for sign, known in KNOWN.items():
+        if re.search(sign, text):
+            place = next((found[0] for found in re.finditer(known.place, text)), None)
+            what = known.what + "".join(f": {found[0]}" for found in [re.search(known.more, text)] if found)
+            return known.kind(what, at=None if place is None else re.sub("^/+", "/", unquote(place)), fix=known.fix)
+    what = _cause(text)
+    return InfrastructureError(f"the streaming query failed: {what}", fix="look at Spark's log")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A failure of Spark's in our words."""
+
+    what: str
+    fix: str
+    kind: type[StreamproofError] = InputError
+    more: str = r"$^"  # what of Spark's text belongs to it
+    place: str = r"(?<=file:)/[^\s,;\])'\"]+(?<![.:])|(?<=')/[^'\n]+(?=')"
+
+
+_NEW: Final = "start with a new checkpoint and a new folder for the output"
+_CHECKPOINT: Final = r"(?<=checkpointLocation=)[^\],]+|(?<=file:)/\S+/(?:commits|offsets|sources)/\S+(?<![.:])"
+_WHOLE: Final = "take it away; write a file under another name (.part), and rename it when it is whole"
+KNOWN: Final[Mapping[str, Known]] = {
+    r"No space left on device|Errno 28": Known(
+        "the disk is full", "make room and start again: it goes on where it was", InfrastructureError
+    ),
+    r"PARQUET_COLUMN_DATA_TYPE_MISMATCH|SchemaColumnConvertNotSupported": Known(
+        "a file has another type in a column than the table",
+        "give all files of a table the same types, and the reader the schema that they have",
+        more=r"column: \[[^\]]*\], physicalType: \w+, logicalType: [\w() ,]+",
+    ),
+    r"is not a Parquet file|CANNOT_READ_FILE_FOOTER|Could not read footer|corrupted file|Malformed Parquet": Known(
+        "a file is no whole Parquet file", _WHOLE
+    ),
+    r"FILE_NOT_EXIST|FileNotFoundException: File file:\S+/in|It is possible the underlying files": Known(
+        "a file is gone before it was read", f"put it back; or {_NEW}"
+    ),
+    r"MISSING_STATE_DIRECTORY|CANNOT_LOAD_STATE_STORE|StateStore.*(?:not exist|missing|corrupt)|state/\d+/\d+": Known(
+        "the state in the checkpoint is missing or damaged",
+        f"use a whole copy of the checkpoint; or {_NEW}",
+        place=_CHECKPOINT,
+    ),
+    r"offset log|commit log|log file|HDFSMetadataLog|StreamMetadata|FileStreamSourceLog|OffsetSeqLog|end-of-input|JsonParse": Known(
+        "Spark's notes in the checkpoint are missing or damaged",
+        f"use a whole copy of the checkpoint; or {_NEW}",
+        place=_CHECKPOINT,
+    ),
+    r"CONCURRENT_STREAM_LOG_UPDATE|is already active|Concurrent update": Known(
+        "another query goes on from this checkpoint", "stop it first, or start with a checkpoint of your own"
+    ),
+    r"Permission denied|AccessControlException|Errno 13": Known(
+        "a file cannot be read or written", "look at who may do so", InfrastructureError
+    ),
+    r"FAILED_READ_FILE": Known("a file cannot be read", _WHOLE),
+}  # fmt: skip
+"""By a sign of it in what Spark says; the first that is found counts."""
+
+
+def _cause(text: str) -> str:
+    """What is at the bottom of it: what Python raised, or the last cause that Java names, or the first line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    raised = [line for line in lines if _RAISED.match(line) and not line.startswith(("py4j.", *_WRAPPERS))]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    found = (raised or causes or lines or ["it does not say why"])[-1 if raised or causes else 0]
+    return found[:500]
+
+
+_WRAPPERS: Final = ("StreamingQueryException", "pyspark.errors", "Py4JJavaError")
 
 
 def failure_of(error: Exception) -> StreamproofError:

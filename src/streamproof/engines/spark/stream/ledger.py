@@ -80,6 +80,8 @@ class Listing:
             return Listing((place,))
         files, skipped = [], []
         for file in place.iterdir():
+            if file.is_dir() and not file.name.startswith((".", "_")):
+                raise InputError("folders in a folder are not read", at=str(file), fix="give each a source of its own")
             if file.name.startswith((".", "_")) or (file.is_file() and not _holds_events(file)):
                 skipped.append(file)
             else:
@@ -131,8 +133,6 @@ class Ledger:
         """The files that were not taken yet; one that is not what it was is an error."""
         known = {entry.name: entry for entry in self.entries}
         for file in listing.files:
-            if file.is_dir():
-                raise InputError("folders in a folder are not read", at=str(file), fix="give each a source of its own")
             if file.name in known:
                 _refuse_changed(file, known[file.name])
         return [file for file in listing.files if file.name not in known]

@@ -15,6 +15,7 @@ from streamproof.engines.base import Settings, prepare
 from streamproof.engines.claims import Claim, module_claim, plan_claim, schema_claim, settings_claim
 from streamproof.engines.spark.metrics import Metrics, observed
 from streamproof.engines.spark.origins import refuse_losing
+from streamproof.engines.spark.positions import refuse_gone
 from streamproof.engines.spark.rows import quoted
 from streamproof.engines.spark.session import meaning
 from streamproof.engines.spark.sinks import Output, Sink
@@ -197,6 +198,7 @@ class StreamQuery:
             raise InputError("a streaming run needs a checkpoint", fix='say checkpoint="folder"')
         lock = locked(self.checkpoint)
         try:
+            refuse_gone(self.checkpoint)
             return start(
                 self.spark,
                 self.answers(sink.emit),
