@@ -62,7 +62,7 @@ class StreamproofError(Exception):
             lines.append(f"  at: {self.at}")
         if self.fix:
             lines.append(f"  fix: {self.fix}")
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
     def as_dict(self) -> dict[str, str | None]:
         """The error as one JSON object, as ``--json`` prints it."""
@@ -74,6 +74,15 @@ class StreamproofError(Exception):
         return self
 
 
+def printable(text: str) -> str:
+    """Text with control characters written out, so that none from data can steer a terminal.
+
+    >>> printable("a\\x1b[2Jb")
+    'a\\\\x1b[2Jb'
+    """
+    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
+
+
 class PlanWarning(UserWarning):
     """A plan that does what it says, which is seldom what is meant."""
 
@@ -81,13 +90,25 @@ class PlanWarning(UserWarning):
 class PlanError(StreamproofError):
     """The plan itself is wrong: found before any data is read."""
 
-    default_name = "bad_plan"
+    default_name: ErrorName = "bad_plan"
 
 
 class InputError(StreamproofError):
     """The data breaks a rule of the physical stream or of the file format."""
 
-    default_name = "bad_input"
+    default_name: ErrorName = "bad_input"
+
+
+class ArgumentError(PlanError, InputError, TypeError):
+    """A call that cannot be made: an argument too many, too few, or of another kind than the call takes."""
+
+    default_name: ErrorName = "bad_input"
+
+
+class UnknownName(PlanError, AttributeError):  # type: ignore[misc]  # both call something else `name`
+    """A method or a function that does not exist."""
+
+    default_name: ErrorName = "bad_input"
 
 
 class RunError(StreamproofError):

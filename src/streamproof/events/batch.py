@@ -16,11 +16,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from streamproof.arguments import often
 from streamproof.errors import InputError
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING
 
 
+@often
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """Signed rows in Arrow, and the frontier (the batch's CTI): every later change of history is at or after it."""
