@@ -62,17 +62,26 @@ class StreamproofError(Exception):
             lines.append(f"  at: {self.at}")
         if self.fix:
             lines.append(f"  fix: {self.fix}")
-        return shown("\n".join(lines))
+        return printable("\n".join(lines))
 
     def as_dict(self) -> dict[str, str | None]:
         """The error as one JSON object, as ``--json`` prints it."""
         texts = {"what": self.what, "at": self.at, "fix": self.fix}
-        return {"error": self.name, **{name: text and shown(text) for name, text in texts.items()}}
+        return {"error": self.name, **{name: text and printable(text) for name, text in texts.items()}}
 
     def located(self, at: str) -> StreamproofError:
         """The same error, with a place if it had none."""
         self.at = self.at or at
         return self
+
+
+def printable(text: str) -> str:
+    """Text with control characters written out, so that none from data can steer a terminal, and halves of characters too.
+
+    >>> printable("a\\x1b[2Jb")
+    'a\\\\x1b[2Jb'
+    """
+    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
 
 
 class PlanWarning(UserWarning):
@@ -82,13 +91,25 @@ class PlanWarning(UserWarning):
 class PlanError(StreamproofError):
     """The plan itself is wrong: found before any data is read."""
 
-    default_name = "bad_plan"
+    default_name: ErrorName = "bad_plan"
 
 
 class InputError(StreamproofError):
     """The data breaks a rule of the physical stream or of the file format."""
 
-    default_name = "bad_input"
+    default_name: ErrorName = "bad_input"
+
+
+class ArgumentError(PlanError, InputError, TypeError):
+    """A call that cannot be made: an argument too many, too few, or of another kind than the call takes."""
+
+    default_name: ErrorName = "bad_input"
+
+
+class UnknownName(PlanError, AttributeError):  # type: ignore[misc]  # both call something else `name`
+    """A method or a function that does not exist."""
+
+    default_name: ErrorName = "bad_input"
 
 
 class RunError(StreamproofError):
@@ -109,15 +130,6 @@ class InternalError(StreamproofError):
 
     default_name = "internal"
     exit_code = 3
-
-
-def shown(text: str) -> str:
-    """A text that any file and terminal takes: halves of characters, as in names of files, are spelled out.
-
-    >>> shown("caf\\udce9")
-    'caf\\\\udce9'
-    """
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from streamproof.errors import PlanWarning, StreamproofError
+from streamproof.errors import PlanWarning, StreamproofError, printable
 from streamproof.events.history import History
 from streamproof.events.time import show_moment
 
@@ -31,7 +31,7 @@ def safe_text(text: str) -> str:
     >>> safe_text("a\\x1b[2Jb")
     'a\\\\x1b[2Jb'
     """
-    return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
+    return printable(text)
 
 
 def print_line(text: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from streamproof.arguments import door
 from streamproof.disorder import arranging, measuring
 from streamproof.disorder.advice import advice_for
 from streamproof.disorder.config import SourceConfig
@@ -72,6 +73,7 @@ class Analysis:
         return page_of(self.figures)
 
 
+@door
 def analyze_file(
     path: Path, event_time: int | str, *, arrival: int | str | None = None, unit: TimeUnit | None = None,
     key: int | str | None = None, separator: str = ",", header: bool | None = None, format: str | None = None,  # noqa: A002

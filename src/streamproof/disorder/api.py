@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from streamproof.arguments import check_call, door
 from streamproof.disorder.analysis import Analysis, analyze_file
 from streamproof.disorder.config import Configuration, configuration_of, read_configuration
 from streamproof.disorder.generate import Outcome, generate_disorder
@@ -23,6 +24,7 @@ def analyze(data: str | Path, event_time: int | str, **options: Any) -> Analysis
 def analyze(data: DataFrame, event_time: int | str, **options: Any) -> Analysis | Monitor: ...
 
 
+@door
 def analyze(data: str | Path | DataFrame, event_time: int | str, **options: Any) -> Analysis | Monitor:
     """How disordered a file, a folder or a DataFrame is; a streaming DataFrame is watched by a running monitor.
 
@@ -30,6 +32,7 @@ def analyze(data: str | Path | DataFrame, event_time: int | str, **options: Any)
     files ``separator``, ``header``, ``format``, ``zone``, ``on``, ``partitions``, ``work``.
     """
     if isinstance(data, str | Path):
+        check_call(analyze_file, (Path(data), event_time), options)
         return analyze_file(Path(data), event_time, **options)
     if data.isStreaming:
         from streamproof.disorder.monitor import watch  # noqa: PLC0415  # Spark, only for those who have a DataFrame
@@ -40,6 +43,7 @@ def analyze(data: str | Path | DataFrame, event_time: int | str, **options: Any)
     return analyze_frame(data, str(event_time), **options)
 
 
+@door
 def make_disorder(
     config: str | Path | Mapping[str, Any] | Configuration, *, out: str | Path = ".", overwrite: bool = False,
     on: str = "auto", spark: SparkSession | None = None, partitions: int | None = None, work: str | Path | None = None,
@@ -59,6 +63,7 @@ def make_disorder(
     )
 
 
+@door
 def register_sources(spark: SparkSession) -> None:
     """Make ``streamproof-replay`` and ``streamproof-disorder`` known to a session."""
     from streamproof.disorder.spark_sources import register  # noqa: PLC0415

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from streamproof.arguments import door
 from streamproof.disorder import arranging
 from streamproof.disorder.analysis import Analysis, Stream, analyze_stream
 from streamproof.disorder.layout import OFFSET_BITS, Layout
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _NUMBERS = ("tinyint", "smallint", "int", "bigint")
 
 
+@door
 def analyze_frame(
     frame: DataFrame, event_time: str, *, arrival: str | None = None, unit: TimeUnit | None = None,
     key: str | None = None, more: bool = False, duplicates: bool = True, batch_rows: int | None = None,

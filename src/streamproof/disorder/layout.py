@@ -215,7 +215,7 @@ def _looks_like_header(source: SourceConfig, lines: Sequence[bytes]) -> bool:
 
 
 def _is_time(cells: Sequence[str], place: int) -> bool:
-    return place < len(cells) and _kind_of(cells[place]) is not None
+    return 0 <= place < len(cells) and _kind_of(cells[place]) is not None
 
 
 def _kind_of(text: str) -> int | None:
@@ -260,7 +260,7 @@ def _place(column: int | str, names: Sequence[str], file: Path) -> int:
         return list(names).index(column)
     if isinstance(column, str) and column.isdigit() and int(column) < len(names):
         return int(column)
-    if isinstance(column, int) and column < len(names):
+    if isinstance(column, int) and 0 <= column < len(names):
         return column
     if isinstance(column, int):
         raise InputError(f"there is no column {column}", at=str(file), fix=f"the columns are 0 to {len(names) - 1}")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from streamproof.arguments import door
 from streamproof.disorder.figures import LOSSES, QUANTILES
 from streamproof.disorder.frames import frame_layout
 from streamproof.disorder.records import LOWEST
@@ -134,6 +135,7 @@ class Monitor:
         return self.figures()
 
 
+@door
 def watch(
     frame: DataFrame, event_time: str, *, unit: TimeUnit | None = None, zone: str | None = None,
     on_update: Callable[[dict[str, Any]], None] | None = None, checkpoint: str | Path | None = None,

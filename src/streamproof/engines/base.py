@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from streamproof import extensions
+from streamproof.arguments import check_call
 from streamproof.errors import PlanWarning
 from streamproof.events.batch import Batch
 from streamproof.events.schema import Schema
@@ -99,7 +100,9 @@ def _prepared(
 
 def engine(name: str, **options: object) -> Engine:
     """The engine registered under ``name``, made with its own options (e.g. ``dsn`` for postgres)."""
-    found: Engine = extensions.load("engines", name)(**options)
+    made = extensions.load("engines", name)
+    check_call(made, (), options)
+    found: Engine = made(**options)
     return found
 
 

@@ -7,10 +7,12 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from streamproof.arguments import doors
 from streamproof.errors import InfrastructureError
 from streamproof.events.history import History
 
 
+@doors
 class Tabular(Protocol):
     """Whatever has a history, as tables."""
 

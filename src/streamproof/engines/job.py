@@ -14,6 +14,7 @@ from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from streamproof.arguments import Knows, door, doors
 from streamproof.engines.base import Engine, LiveEngine, Settings, engine, prepare
 from streamproof.engines.frames import Tabular
 from streamproof.engines.html import query_page
@@ -38,8 +39,9 @@ if TYPE_CHECKING:
     from streamproof.engines.local.query import RunningQuery
 
 
+@doors
 @dataclass(frozen=True, eq=False)
-class Run(Tabular):
+class Run(Tabular, Knows):
     """The result of a run: the canonical history, the physical events, the batches, a picture."""
 
     plan: Plan
@@ -71,8 +73,9 @@ class Run(Tabular):
         return f"Run({len(self.history)} events in {self.seconds:.2f} s)\n{self.picture()}"
 
 
+@doors
 @dataclass(frozen=True, eq=False)
-class Job:
+class Job(Knows):
     """A plan bound to an engine: `run` it on inputs, any number of times."""
 
     plan: Plan
@@ -183,6 +186,7 @@ class Job:
         return prepare(self.plan, schemas, self.settings)
 
 
+@door
 def on(
     plan: Plan,
     engine_name: str,

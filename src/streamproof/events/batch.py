@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from streamproof.arguments import often
 from streamproof.errors import InputError
 from streamproof.events import weights
 from streamproof.events.notation import show_payload
@@ -24,6 +25,7 @@ from streamproof.events.schema import LE, RE, SIGNED, Schema, W, payload_name
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
 
 
+@often
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """Signed rows in Arrow, and the frontier (the batch's CTI): every later change of history is at or after it."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from streamproof.arguments import door
 from streamproof.events.bag import difference, identical, instants, python_rows, take
 from streamproof.events.notation import merge_types, show_payload
 from streamproof.events.order import (
@@ -49,6 +50,7 @@ class Tolerance(NamedTuple):
     absolute: float = ABSOLUTE
 
 
+@door
 def same_bag(
     a: History,
     b: History,
@@ -70,6 +72,7 @@ def same_bag(
     return not (missing.num_rows or surplus.num_rows)
 
 
+@door
 def same_snapshots(a: History, b: History, *, relative: float = RELATIVE, absolute: float = ABSOLUTE) -> bool:
     """At every instant the same payloads the same number of times, however lifetimes are cut.
 
@@ -112,6 +115,7 @@ def _listed(schema: Schema) -> str:
     return ", ".join(schema.names) or "none"
 
 
+@door
 def explain_difference(
     expected: History,
     actual: History,

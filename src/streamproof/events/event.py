@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
+from streamproof.arguments import often
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.notation import merge_types, read_value, show_value, type_of_value, write_value
 from streamproof.events.schema import NULL, Schema, Type, check_names
@@ -28,6 +29,7 @@ KEYS: Final = {
 """The keys of an event in the JSON notation; of an insert only le and re are needed."""
 
 
+@often
 @dataclass(frozen=True, slots=True)
 class Insert:
     """A new event ``[le, re)``."""
@@ -41,6 +43,7 @@ class Insert:
         return f"insert {self.id} [{show_tick(self.le)}, {show_tick(self.re)})"
 
 
+@often
 @dataclass(frozen=True, slots=True)
 class Retract:
     """The event ``id``, now ``[le, re)``, ends at ``re_new`` instead; at or before ``le`` it never was."""
@@ -55,6 +58,7 @@ class Retract:
         return f"retract {self.id} [{show_tick(self.le)}, {show_tick(self.re)}) → {show_tick(self.re_new)}"
 
 
+@often
 @dataclass(frozen=True, slots=True)
 class Cti:
     """A punctuation: nothing that comes later changes history before ``t``."""

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamproof.arguments import door, often
 from streamproof.errors import ErrorName, InputError, did_you_mean
 from streamproof.events import jsontext, weights
 from streamproof.events.bag import consolidate, identical, python_rows
@@ -47,6 +48,7 @@ class Row(NamedTuple):
         return f"[{show_tick(self.le)}, {show_tick(self.re)}) {show_payload(self.payload)}"
 
 
+@often
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
     """Events with their counts: consolidated, canonical and sorted. Build it with one of the ``from_…`` methods.
@@ -86,6 +88,7 @@ class History:
         return _checked(schema, consolidate(rows), allow_negative=allow_negative)
 
     @staticmethod
+    @door
     def from_rows(schema: Schema, rows: Iterable[tuple[int, int, Mapping[str, object]]]) -> History:
         """A small history from Python rows ``(le, re, payload)``; a missing column is null."""
         known = list(rows)

@@ -19,6 +19,8 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from streamproof.arguments import door
+from streamproof.errors import InputError
 from streamproof.events.bag import python_rows
 from streamproof.events.event import Cti, Event, Insert, Retract
 from streamproof.events.history import History
@@ -47,6 +49,7 @@ class Ink(NamedTuple):
 
 UNICODE: Final = Ink("├", "─", "┤", "╌", "┆", "╳", "▶", "◀", "╵", "…", "×", "→", "∞")
 ASCII: Final = Ink("[", "-", ")", ".", "|", "x", ">", "<", "^", "...", "x", "->", "inf")
+MIN_WIDTH: Final = 4
 _LABEL: Final = 32
 _PER_TICK: Final = 4
 
@@ -61,6 +64,7 @@ class _Bar(NamedTuple):
     cti: bool = False
 
 
+@door
 def marbles(
     content: PhysicalStream | History | Iterable[Event],
     *,
@@ -77,6 +81,9 @@ def marbles(
            [-------)
        1   2   3   4
     """
+    for name, least, number in (("width", MIN_WIDTH, width), ("rows", 1, rows)):
+        if not least <= number < 1 << 31:
+            raise InputError(f"{name} must be at least {least}, got {number}", fix=f"give {name}={max(20, least)}")
     ink = ASCII if ascii else UNICODE
     bars, more = _bars(content, rows, ink)
     if not bars:

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from streamproof.arguments import door
 from streamproof.events.bag import take
 from streamproof.events.batch import Batch
 from streamproof.events.encode import Encoder
@@ -50,6 +51,7 @@ __all__ = [
 ]
 
 
+@door
 def to_batches(stream: PhysicalStream | Iterable[PhysicalStream]) -> Iterator[Batch]:
     """The stream, or its chunks one after the other, as signed rows; a batch closes at each CTI, its frontier.
 
@@ -93,6 +95,7 @@ def _signed(chunk: PhysicalStream) -> tuple[pa.Table, np.ndarray[tuple[int], np.
     return pa.Table.from_arrays(columns, schema=chunk.schema.arrow_rows), parts
 
 
+@door
 def to_history(stream: PhysicalStream | Iterable[PhysicalStream], *, schema: Schema | None = None) -> History:
     """What the stream adds up to. A `Validator` says which event is wrong where this only knows that one is."""
     chunks = [stream] if isinstance(stream, PhysicalStream) else list(stream)
@@ -100,6 +103,7 @@ def to_history(stream: PhysicalStream | Iterable[PhysicalStream], *, schema: Sch
     return History.from_batches(schema, (Batch(chunk.schema, _signed(chunk)[0]) for chunk in chunks))
 
 
+@door
 def from_batches(batches: Iterable[Batch], *, schema: Schema | None = None) -> PhysicalStream:
     """Signed rows as physical events with ids and the fewest retractions; see `Encoder`."""
     encoder: Encoder | None = None

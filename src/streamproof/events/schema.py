@@ -16,6 +16,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
+from streamproof.arguments import door, often
 from streamproof.errors import InputError, PlanError, StreamproofError, did_you_mean
 from streamproof.events.time import UNITS, Unit
 
@@ -132,6 +133,7 @@ def type_of_arrow(arrow: pa.DataType) -> Type:
     raise InputError(f"columns of type {arrow} are not supported", fix=f"cast it to one of {', '.join(KINDS)}")
 
 
+@often
 @dataclass(frozen=True, slots=True)
 class Schema:
     """The payload columns of a stream, in order, and the unit of its ticks."""
@@ -148,6 +150,7 @@ class Schema:
         object.__setattr__(self, "_kinds", dict(self.columns))
 
     @staticmethod
+    @door
     def of(
         columns: Mapping[str, str | Type] | Iterable[tuple[str, str | Type]] = (), *, unit: Unit | None = None
     ) -> Schema:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamproof.arguments import often
 from streamproof.errors import InputError
 from streamproof.events import jsontext
 from streamproof.events.bag import identical
@@ -61,6 +62,7 @@ def _arrow_schema(columns: tuple[tuple[str, Type], ...]) -> pa.Schema:
     return pa.schema([*CONTROL, *((_column_name(name), kind.arrow) for name, kind in columns)])
 
 
+@often
 @dataclass(frozen=True, slots=True, eq=False)
 class PhysicalStream:
     """Physical events in order of arrival, as one Arrow table: the control columns, then the payload."""
@@ -153,6 +155,8 @@ class PhysicalStream:
         return codes
 
     def slice(self, start: int, length: int | None = None) -> PhysicalStream:
+        if start < 0 or (length is not None and not 0 <= length < 1 << 62):
+            raise InputError(f"there are no events {start}, {length}", fix="count from 0")
         return PhysicalStream(self.schema, self.rows.slice(start, length))
 
     def filter(self, keep: npt.NDArray[np.bool_]) -> PhysicalStream:
@@ -187,6 +191,8 @@ class PhysicalStream:
             yield "\n".join(_json_text(self.slice(start, _BLOCK)).to_pylist()) + "\n"
 
     def event(self, index: int) -> Event:
+        if not 0 <= index < len(self):
+            raise InputError(f"there is no event {index} among {len(self)}", fix="count from 0")
         return self.slice(index, 1).to_events()[0]
 
     def __eq__(self, other: object) -> bool:

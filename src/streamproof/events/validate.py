@@ -26,6 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamproof.arguments import told
 from streamproof.errors import ErrorName, InputError
 from streamproof.events.event import Cti, Event, Insert
 from streamproof.events.ids import IdIndex
@@ -98,6 +99,7 @@ class Validator:
     Law: how a stream is cut into chunks does not matter.
     """
 
+    @told
     def __init__(
         self, *, policy: Policy = "fail", shape: Shape | None = None, order: Order | None = None, keep: int = 1000
     ) -> None:
@@ -143,6 +145,7 @@ class Validator:
         """What a new one needs to go on, beside what is `remembered`: plain data, fit for JSON."""
         return {"cti": self.cti, "rows_seen": self.rows_seen, "latest": self._latest, "counts": dict(self.counts)}
 
+    @told
     def restore(
         self, state: Mapping[str, Any], remembered: PhysicalStream | None, *, dead: PhysicalStream | None = None
     ) -> None:
@@ -156,6 +159,7 @@ class Validator:
         """What is declared about the stream: on this depends what is legal, and what is remembered."""
         return {"shape": self.shape, "order": self.order, "ids_made_on_reading": self.forgetful}
 
+    @told
     def check(self, chunk: PhysicalStream) -> PhysicalStream:
         """The legal part of the next chunk. After an error it is as if the chunk had not come."""
         known = self._live

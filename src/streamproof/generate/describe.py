@@ -17,6 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from streamproof.arguments import door
 from streamproof.errors import InputError
 from streamproof.events.history import History
 from streamproof.events.order import Flags, Ints, ints, one_array
@@ -65,6 +66,7 @@ class Figures:
         return {**asdict(self), **shares}
 
 
+@door
 def describe(stream: PhysicalStream | Iterable[PhysicalStream], *, history: bool = True) -> Figures:
     """The facets of a stream, or of its chunks one after the other, in figures.
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
+from streamproof.arguments import doors
 from streamproof.errors import PlanError
 from streamproof.events.validate import Shape
 from streamproof.generate.words import choose, fraction_of, refuse, whole
@@ -86,6 +87,7 @@ class Values:
     boundary: str | Number | None = None
 
 
+@doors
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facets:
     """What a stream is like. Every word stands for numbers, and numbers may be given instead.

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
+from streamproof.arguments import door
 from streamproof.errors import PlanError
 from streamproof.events.schema import Schema
 from streamproof.plan.expr import TRUE, Col
@@ -38,6 +39,7 @@ from streamproof.plan.windows import Snapshot, Window
 __all__ = ["TRUE", "Schema", "Source", "Where", "make_duplicates", "make_speculative", "walk"]
 
 
+@door
 def make_speculative(
     plan: Plan,
     *,
@@ -56,6 +58,7 @@ def make_speculative(
     return _above_sources(plan, lambda source, name: _top(source, columns(source), key, k, window or Snapshot()))
 
 
+@door
 def make_duplicates(plan: Plan) -> Plan:
     """The plan with a multicast and a union above every source, so that everything comes twice.
 

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamproof.arguments import door
 from streamproof.events.order import Flags
 from streamproof.events.schema import Schema
 from streamproof.events.stream import CTI, RETRACT, PhysicalStream
@@ -60,6 +61,7 @@ def generate(
     return (PhysicalStream(schema, table) for table in _cut(parts, chunk_rows, PhysicalStream.arrow_schema(schema)))
 
 
+@door
 def generated(
     schema: Schema | Mapping[str, str], count: int, seed: int, facets: Facets | None = None
 ) -> PhysicalStream:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-from streamproof.errors import PlanError
+from streamproof.errors import PlanError, did_you_mean
 from streamproof.events.schema import check_names
 from streamproof.events.time import Span
 from streamproof.plan.aggregates import Aggregate
@@ -33,7 +33,7 @@ WAYS: tuple[Way, ...] = ("any", "up", "down")
 
 def _one_of(value: str, name: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise PlanError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        raise PlanError(f"{name} must be one of {', '.join(known)}, got {value!r}", fix=did_you_mean(str(value), known))
 
 
 def _positive(span: Span | None, name: str) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from streamproof.arguments import doors
 from streamproof.errors import RunError
 from streamproof.events.time import read_tick, show_tick
 
@@ -25,6 +26,7 @@ MOST_EVENTS: Final = 100  # events in a dead letter
 LONGEST: Final = 120  # characters of one value in a message
 
 
+@doors
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     """One call that failed, and what was left out for it: a window's rows (UDA, UDO), or rows of a function (UDF)."""

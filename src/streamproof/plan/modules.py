@@ -22,6 +22,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
+from streamproof.arguments import door, doors
 from streamproof.errors import PlanError, did_you_mean
 from streamproof.events.schema import Schema, Type, parse_type
 from streamproof.plan.failures import function_failed, module_failed
@@ -64,6 +65,7 @@ _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 
 
+@doors
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """A named parameter of a module; a required one must be given.
@@ -93,6 +95,7 @@ class Parameter:
         )  # fmt: skip
 
 
+@doors
 @dataclass(frozen=True, slots=True)
 class Properties:
     """What a module promises; the optimiser believes it and the workbench tests it."""
@@ -182,6 +185,7 @@ class Module:
             raise function_failed(self, error, args) from error
 
 
+@doors
 class Registry:
     """Modules by name and version. A bare name finds the highest version."""
 
@@ -217,7 +221,7 @@ class Registry:
         """Add every module that the Python module ``reference`` (dotted name) defines."""
         try:
             library = importlib.import_module(reference)
-        except ImportError as error:
+        except (ImportError, ValueError) as error:
             raise PlanError(
                 f'cannot load the module library "{reference}": {error}',
                 fix="install it, or run where it can be imported",
@@ -234,6 +238,7 @@ def _order(version: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"[.\-+]", version)]
 
 
+@door
 def udf(
     name: str,
     *,
@@ -249,6 +254,7 @@ def udf(
     )
 
 
+@door
 def uda(
     name: str,
     *,
@@ -267,6 +273,7 @@ def uda(
     )  # fmt: skip
 
 
+@door
 def udo(
     name: str,
     *,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
-from streamproof.errors import PlanError
+from streamproof.errors import PlanError, did_you_mean
 from streamproof.events.schema import Schema, check_names
 from streamproof.events.time import Span, Unit, one_unit, read_unit
 from streamproof.plan.aggregates import Aggregate
@@ -57,7 +57,8 @@ def _names(columns: tuple[tuple[str, Any], ...]) -> None:
 
 def _one_of(value: str, name: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise PlanError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        fix = did_you_mean(str(value), known)
+        raise PlanError(f"{name} must be one of {', '.join(known)}, got {value!r}", fix=fix)
 
 
 # --- leaves -----------------------------------------------------------------------------------------------------------

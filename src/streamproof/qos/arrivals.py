@@ -18,6 +18,7 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from streamproof.arguments import door, doors
 from streamproof.errors import PlanError
 from streamproof.qos.curves import Curve, token_bucket
 from streamproof.qos.exact import NANOS_PER_MS, Exact, exact, positive, shown
@@ -37,6 +38,7 @@ class Arrival(Protocol):
     def moment(self, number: int) -> Fraction: ...  # the earliest time of the n-th task after an idle time
 
 
+@doors
 @dataclass(frozen=True)
 class TokenBucket:
     """At most ``burst`` tasks at once and ``rate`` per millisecond; with a ``peak``, one by one at most so fast."""
@@ -97,6 +99,7 @@ class ArrivalCurve:
 # --- from a trace -----------------------------------------------------------------------------------------------------
 
 
+@door
 def from_trace(times: Sequence[float] | npt.NDArray[np.float64], *, rate: Exact | None = None) -> TokenBucket:
     """The smallest token bucket that a trace of arrival times (milliseconds) keeps; by default at its mean rate.
 

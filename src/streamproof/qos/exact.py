@@ -31,7 +31,7 @@ def exact(value: Exact, *, at: str | None = None) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal | Fraction):
         raise PlanError(f"{value!r} is not a number", at=at, fix='write a number, or a ratio as text: "1/150"')
     if isinstance(value, float) and not math.isfinite(value):
-        raise PlanError(f"{value} is not a finite number", at=at)
+        raise PlanError(f"{value} is not a finite number", at=at, fix="give a number such as 2.5")
     try:
         found = Fraction(value) if isinstance(value, int | Fraction) else fraction(str(value))
     except StreamproofError as error:

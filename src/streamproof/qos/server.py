@@ -8,12 +8,13 @@ push of its own with all state kept. An operation is a microsecond of processor 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil
 from typing import Final, TypeAlias
 
+from streamproof.arguments import doors
 from streamproof.engines.job import on
 from streamproof.engines.local.query import RunningQuery
 from streamproof.errors import PlanError
@@ -118,6 +119,7 @@ class Refused:
 Registration: TypeAlias = Admitted | Refused
 
 
+@doors
 @dataclass
 class QueryServer:
     """Runs queries side by side and keeps what it promised.
@@ -165,6 +167,8 @@ class QueryServer:
         wish = qos or qos_of(plan)
         if name in self.promises:
             raise PlanError(f'a query is called "{name}" already', fix="choose another name")
+        for what, given in (("arrival", arrival), ("cost", cost)):
+            _refuse_missing(what, given, sources(plan))
         flows = {source: arrival if isinstance(arrival, TokenBucket) else arrival[source] for source in sources(plan)}
         size = None if window is None else millis(window, at="window")
         costs = self._costs(plan, cost, flows, schemas or {}, size or wish.latency_ms / GROUPING)
@@ -238,6 +242,14 @@ class QueryServer:
 
         least = admission.least_value(wish.latency_ms, fits)
         return Refused(refused.query.name, wish, refused, {} if least is None else {"max_latency_ms": rounded(least)})
+
+
+def _refuse_missing(what: str, given: object, names: Iterable[str]) -> None:
+    """What is told per source is told for each."""
+    for name in names:
+        if isinstance(given, Mapping) and name not in given:
+            fix = f'give {what}={{"{name}": …}}, or one for all sources'
+            raise PlanError(f'no {what} is given for the source "{name}"', at="register", fix=fix)
 
 
 def qos_of(plan: Plan) -> QoS:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from math import inf
 from typing import Protocol
 
+from streamproof.arguments import doors
 from streamproof.errors import PlanError
 from streamproof.qos.arrivals import Arrival, TokenBucket
 from streamproof.qos.curves import Curve, rate_latency
@@ -66,6 +67,7 @@ class ServiceCurve:
         return Fraction(self.curve.reaches(number))
 
 
+@doors
 @dataclass(frozen=True)
 class QoS:
     """What a user wishes: no result later than ``max_latency``, no more than ``max_backlog`` events waiting.

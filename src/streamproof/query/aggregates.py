@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from streamproof import arguments
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
 from streamproof.query.column import Expression, to_expr
 
@@ -27,14 +28,16 @@ def _over(name: str) -> Over:
 
     build.__name__ = build.__qualname__ = name
     build.__doc__ = f"{name}(v): {AGGREGATES[name].summary}."
-    return build
+    return arguments.door(build)
 
 
+@arguments.door
 def count(expression: Expression = None) -> Aggregate:
     """The number of events; ``count("v")`` is the number of values of v that are not null."""
     return Aggregate("count") if expression is None else Aggregate("count_values", to_expr(expression))
 
 
+@arguments.door
 def percentile(expression: Expression, p: float) -> Aggregate:
     """The value at rank ``p`` between 0 and 1, interpolated linearly."""
     return Aggregate("percentile", to_expr(expression), (p,))

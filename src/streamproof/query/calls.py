@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
+from streamproof.arguments import check_kinds, check_names, show_call
 from streamproof.errors import PlanError, StreamproofError
 from streamproof.plan.expr import Col, Expr
 from streamproof.plan.nodes import Named
-from streamproof.query.column import Column, Expression, to_expr
+from streamproof.query.column import Expression, to_expr
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,10 +30,16 @@ def names_the_call(method: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(method)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        bound = check_names(method, args, kwargs)
         try:
-            return method(*args, **kwargs)
-        except StreamproofError as error:
-            raise _located(error, _show_call(method.__name__, args[1:], kwargs)) from None
+            made = method(*args, **kwargs)
+        except StreamproofError as error:  # what the method itself says is more to the point
+            raise _located(error, show_call(method, args, kwargs)) from None
+        except (TypeError, AttributeError, ValueError):
+            check_kinds(method, bound, args, kwargs)
+            raise
+        check_kinds(method, bound, args, kwargs)
+        return made
 
     return call
 
@@ -43,19 +50,6 @@ def _located(error: StreamproofError, call: str) -> StreamproofError:
     elif not error.at.startswith("."):  # a call inside a lambda has named itself already
         error.at = f"{call}: {error.at}"
     return error
-
-
-def _show_call(name: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> str:
-    parts = [*map(_show, args), *(f"{key}={_show(value)}" for key, value in kwargs.items())]
-    return f".{name}({', '.join(parts)})"
-
-
-def _show(value: object) -> str:
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f'"{key}": {_show(part)}' for key, part in value.items()) + "}"
-    return repr(value) if isinstance(value, int | float | Column | tuple | list) or value is None else "…"
 
 
 def named_expressions(exprs: Mapping[str, Expression]) -> Named:

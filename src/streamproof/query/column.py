@@ -16,6 +16,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import ClassVar, NoReturn, TypeAlias
 
+from streamproof.arguments import Knows, doors
 from streamproof.errors import PlanError
 from streamproof.events.schema import Type, parse_type
 from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit, literal
@@ -33,8 +34,9 @@ Operand: TypeAlias = Expression
 _TREE = (Col, Lit, Call, Apply, Cast, Case)
 
 
+@doors
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Column:
+class Column(Knows):
     """An expression over the payload. ``expr`` is the plain tree, with ordinary equality.
 
     Law: ``col(n).expr == parse(n)`` for every plain name ``n``.

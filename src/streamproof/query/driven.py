@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
 
 from streamproof import extensions
+from streamproof.arguments import Knows, door, doors
 from streamproof.errors import PlanError
 from streamproof.events.time import Span
 from streamproof.plan import driving, nodes
@@ -30,8 +31,9 @@ Keys: TypeAlias = "str | tuple[str, ...] | list[str]"
 Bound: TypeAlias = "tuple[tuple[str, Plan], ...]"
 
 
+@doors
 @dataclass(frozen=True, slots=True)
-class Happening:
+class Happening(Knows):
     """An event that can drive a query, with the streams it reads."""
 
     event: eqm.Event
@@ -59,6 +61,7 @@ class Happening:
         return self.event
 
 
+@door
 def arrive(stream: str | Linear, where: Expression | None = None) -> Happening:
     """A tuple of a stream comes, and fulfils the condition.
 
@@ -69,6 +72,7 @@ def arrive(stream: str | Linear, where: Expression | None = None) -> Happening:
     return Happening(eqm.Arrive(name, None if where is None else to_expr(where)), streams)
 
 
+@door
 def becomes(stream: str | Linear, where: Expression) -> Happening:
     """A condition becomes true: it holds for a tuple, and did not for the one before of the same key.
 
@@ -79,6 +83,7 @@ def becomes(stream: str | Linear, where: Expression) -> Happening:
     return Happening(eqm.Becomes(name, to_expr(where)), streams)
 
 
+@door
 def changes(
     stream: str | Linear, column: str, *, by: float, way: eqm.Way = "any", within: Span | None = None
 ) -> Happening:
@@ -92,6 +97,7 @@ def changes(
     return Happening(eqm.Changes(name, column, by, way, reach), streams)
 
 
+@door
 def clock(moment: str | None = None, *, every: Span | None = None, cron: str | None = None) -> Happening:
     """A time: one instant, the multiples of a length of time, or minutes of the calendar.
 
@@ -106,6 +112,7 @@ def clock(moment: str | None = None, *, every: Span | None = None, cron: str | N
     return Happening(eqm.Every(read_span(every)) if every is not None else eqm.Cron(str(cron)))
 
 
+@door
 def lasting(
     begin: Happening,
     end: Happening | Span,
@@ -129,6 +136,7 @@ def lasting(
     return Happening(eqm.Lasting(begin.event, read_span(end), _keys(by), pair, longest), begin.streams)
 
 
+@doors
 @dataclass(frozen=True, slots=True, repr=False)
 class Driving(Pairs):
     """The ways in which events drive a query over a stream."""
@@ -258,8 +266,9 @@ class Driving(Pairs):
         )
 
 
+@doors
 @dataclass(frozen=True, slots=True)
-class Driver:
+class Driver(Knows):
     """A query that lacks its aggregates."""
 
     query: Mapping[str, Any]
@@ -286,6 +295,7 @@ class Driver:
         return self._make(driving.Driven(tuple((name, bound[name]) for name in query.streams()), query))
 
 
+@door
 def eql(text: str, **streams: Linear) -> Any:
     """The stream that EQL describes; streams that are not sources can be given by name.
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from streamproof.arguments import door, doors
 from streamproof.errors import PlanError
 from streamproof.plan.expr import NULL_LITERAL, Apply, Case, Col, Expr, Side
 from streamproof.plan.parse import check_free, parse
 from streamproof.query.column import Column, Expression, Operand, Ordering, to_expr, to_operand
 
 
+@doors
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Choice(Column):
     """What `when` gives: itself an expression (null where no condition holds), open for further branches."""
@@ -57,6 +59,7 @@ left = Input("l")
 right = Input("r")
 
 
+@door
 def col(name: str) -> Column:
     """The payload column ``name``, whatever characters it has; ``le`` is the event's start.
 
@@ -66,11 +69,13 @@ def col(name: str) -> Column:
     return Column(Col(name))
 
 
+@door
 def lit(value: Operand) -> Column:
     """A constant, where text would otherwise be read as an expression."""
     return Column(to_operand(value))
 
 
+@door
 def sql(text: str) -> Column:
     """An expression from SQL-flavoured text, to go on with in Python.
 
@@ -80,11 +85,13 @@ def sql(text: str) -> Column:
     return Column(parse(text))
 
 
+@door
 def when(condition: Expression, value: Operand) -> Choice:
     """``value`` where the condition holds; go on with ``.when(…)`` or ``.otherwise(…)``."""
     return Choice(Case(((to_expr(condition), to_operand(value)),), NULL_LITERAL))
 
 
+@door
 def call(function: str, *args: Expression) -> Column:
     """A user-defined function by its registered name.
 
@@ -98,11 +105,13 @@ def call(function: str, *args: Expression) -> Column:
     return Column(Apply(function, tuple(map(to_expr, args))))
 
 
+@door
 def asc(expression: Expression) -> Ordering:
     """Smallest first, for `top`."""
     return Ordering(to_expr(expression), "asc")
 
 
+@door
 def desc(expression: Expression) -> Ordering:
     """Greatest first, for `top`."""
     return Ordering(to_expr(expression), "desc")

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from streamproof import arguments
 from streamproof.plan.expr import Call
 from streamproof.plan.functions import FUNCTIONS
 from streamproof.query.column import Column, Expression, to_expr
@@ -36,7 +37,7 @@ def _builder(name: str) -> Many:
     shown = ", ".join("abc"[: function.least]) + ("" if function.most == function.least else ", …")
     build.__name__ = build.__qualname__ = name
     build.__doc__ = f"{name}({shown}): {function.summary}."
-    return build
+    return arguments.door(build)
 
 
 def _one(name: str) -> One:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from streamproof.arguments import Knows
 from streamproof.errors import PlanError
 from streamproof.plan import nodes
 from streamproof.plan.nodes import Plan
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Grouped(Windows):
+class Grouped(Windows, Knows):
     """The groups of a stream. Everything computed on them is per group; null is a key of its own."""
 
     stream: Stream

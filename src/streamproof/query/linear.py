@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Self
 
+from streamproof.arguments import Knows
 from streamproof.events.time import Span
 from streamproof.plan import nodes
 from streamproof.plan.durations import read_duration, read_span
@@ -15,7 +16,7 @@ from streamproof.query.column import Column, Expression, to_expr
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Linear:
+class Linear(Knows):
     """The operators that read one stream."""
 
     plan: Plan

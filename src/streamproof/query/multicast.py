@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
+from streamproof.arguments import Knows, doors
 from streamproof.errors import PlanError
 from streamproof.plan import nodes
 
@@ -32,8 +33,9 @@ def bound_name(wanted: str | None) -> Iterator[str]:
         _in_use.reset(token)
 
 
+@doors
 @dataclass(frozen=True, slots=True)
-class Bindings:
+class Bindings(Knows):
     """What `let` gives: named streams, waiting for the stream that reads them."""
 
     streams: tuple[tuple[str, Stream], ...]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from streamproof import extensions
+from streamproof.arguments import doors
 from streamproof.plan.explain import explain, mermaid
 from streamproof.plan.labels import label
 from streamproof.plan.nodes import Node, Plan
@@ -17,6 +18,7 @@ class HasPlan(Protocol):
     def plan(self) -> Plan: ...
 
 
+@doors
 class Shown:
     """The ways to look at a plan."""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from streamproof.arguments import check_call, door, doors
 from streamproof.errors import PlanError
 from streamproof.events.schema import Schema, Type
 from streamproof.events.time import Unit
@@ -24,6 +25,7 @@ from streamproof.query.showing import Shown
 from streamproof.query.windowed import Windowed, Windows
 
 
+@doors
 @dataclass(frozen=True, slots=True, repr=False)
 class Stream(Shown, Windows, Driving):
     """A stream of events and the plan that computes it. Streams with equal plans are equal."""
@@ -83,9 +85,12 @@ class Stream(Shown, Windows, Driving):
         The options are those of `streamproof.engines.on`.
         """
         # engines lie above this room, so they are found when asked for, and a job's type has no name here
-        return importlib.import_module("streamproof.engines.job").on(self.plan, engine, **options)
+        made = importlib.import_module("streamproof.engines.job").on
+        check_call(made, (self.plan, engine), options)
+        return made(self.plan, engine, **options)
 
 
+@door
 def source(name: str, schema: Schema | Mapping[str, str | Type] | None = None, *, unit: Unit | None = None) -> Stream:
     """A named input stream. The schema and the unit of its ticks come from the data unless given.
 
@@ -98,6 +103,7 @@ def source(name: str, schema: Schema | Mapping[str, str | Type] | None = None, *
     return Stream(nodes.Source(name, columns, unit))
 
 
+@door
 def let(**streams: Stream) -> Bindings:
     """Streams to be computed once and read by name, in ``let(…).in_(body)``.
 
@@ -107,11 +113,13 @@ def let(**streams: Stream) -> Bindings:
     return bind(streams)
 
 
+@door
 def ref(name: str) -> Stream:
     """A stream that an enclosing `let` binds."""
     return Stream(nodes.Ref(name))
 
 
+@door
 def group_input() -> Stream:
     """The events of one group: the leaf of what `Grouped.apply` makes."""
     return Stream(nodes.GroupInput())

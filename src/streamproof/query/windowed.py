@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from streamproof.arguments import Knows
 from streamproof.errors import PlanError
 from streamproof.events.time import Span
 from streamproof.plan import nodes
@@ -116,7 +117,7 @@ class Windows:
 
 
 @dataclass(frozen=True, slots=True)
-class Windowed:
+class Windowed(Knows):
     """A stream (or each group of one) in windows, waiting for what to compute in each."""
 
     input: Plan

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from streamproof.arguments import Knows, door, often
 from streamproof.engines.base import Settings, prepare
 from streamproof.engines.local.gathering import Waiting
 from streamproof.engines.local.graph import Graph, Step, source_of
@@ -38,9 +39,11 @@ from streamproof.plan.nodes import Plan
 MANY = 10_000  # so many events that a source has to remember are worth a note
 
 
-class Processor:
+@often
+class Processor(Knows):
     """Runs queries that may share sources and operators, read each other's output, start late and stop early."""
 
+    @door
     def __init__(
         self,
         settings: Settings | None = None,
@@ -66,6 +69,7 @@ class Processor:
 
     # --- sources and queries ------------------------------------------------------------------------------------------
 
+    @door
     def source(
         self, name: str, schema: Schema | Mapping[str, str | Type], *, validator: Validator | None = None
     ) -> None:
@@ -77,6 +81,7 @@ class Processor:
         self._refuse_name(name)
         self.inlets[name] = Inlet(name, schema, validator=validator, keep_late=self.keep_late)
 
+    @door
     def start(self, plan: Plan, *, name: str | None = None, keep_history: bool = True) -> RunningQuery:
         """Start a query. Its sources are the processor's sources, and the outputs of running queries by their names."""
         plan = getattr(plan, "plan", plan)  # a fluent stream holds one
@@ -157,10 +162,10 @@ class Processor:
         entry.roots.append(step)
         return inlet.live(inlet.key(entry.node)) if era else None
 
+    @door
     def stop(self, name: str) -> None:
         """Stop a query; operators that nobody else needs are freed."""
-        if name not in self.queries:
-            raise InputError(f'no running query is called "{name}"', fix=did_you_mean(name, self.queries))
+        self._refuse_unknown(name)
         readers = [other.name for other in self.queries.values() if name in other.eras]
         if readers:
             text = f'the query "{readers[0]}" reads the output of "{name}"'
@@ -172,6 +177,10 @@ class Processor:
         for inlet in self.inlets.values():
             for entry in inlet.entries.values():
                 entry.roots = [step for step in entry.roots if step in living]
+
+    def _refuse_unknown(self, name: str) -> None:
+        if name not in self.queries:
+            raise InputError(f'no running query is called "{name}"', fix=did_you_mean(name, self.queries))
 
     # --- data ---------------------------------------------------------------------------------------------------------
 
@@ -204,6 +213,7 @@ class Processor:
         if changes:
             self._run(changes)
 
+    @door
     def finish(self, *sources: str) -> None:
         """These sources, or all, have ended: what they gave is complete."""
         self.settle()
@@ -276,9 +286,11 @@ class Processor:
 
     # --- looking inside, and state ------------------------------------------------------------------------------------
 
+    @door
     def metrics(self, name: str) -> Metrics:
         """One query in numbers."""
         self.settle()
+        self._refuse_unknown(name)
         return metrics_of(self, name)
 
     def explain(self) -> str:
@@ -291,6 +303,7 @@ class Processor:
         return save(self)
 
     @staticmethod
+    @door
     def restore(snapshot: bytes, settings: Settings | None = None) -> Processor:
         """A new processor that goes on where the snapshot was taken. The settings give it its modules.
 
@@ -298,6 +311,7 @@ class Processor:
         """
         return rebuilt(Processor, snapshot, settings or Settings())
 
+    @door
     def load(self, snapshot: bytes) -> None:
         """Put this processor, which runs the same queries with the same settings, into the state of a snapshot.
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from streamproof.arguments import Knows, door, often
 from streamproof.engines.frames import Tabular
 from streamproof.engines.html import query_page
 from streamproof.engines.inputs import Input, Loaded
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from streamproof.engines.local.processor import Processor
 
 
-class RunningQuery(Tabular):
+@often
+class RunningQuery(Tabular, Knows):
     """A query that runs on a processor, alone or beside others."""
 
     def __init__(
@@ -77,11 +79,13 @@ class RunningQuery(Tabular):
         self._refuse_closed()
         self.processor.push(source, content)
 
+    @door
     def finish(self, *sources: str) -> None:
         """These sources, or all, have ended: what they gave is complete."""
         self._refuse_closed()
         self.processor.finish(*sources)
 
+    @door
     def over(self, inputs: Mapping[str, Input | Loaded] | None = None) -> Feed:
         """Run over whole inputs: iterate for the batches of output, with ``for`` or ``async for``."""
         return Feed(self, self.given if inputs is None else inputs)
@@ -129,6 +133,7 @@ class RunningQuery(Tabular):
         """What is worth knowing about the run: late events, sources that sealed nothing."""
         return self.processor.notes()
 
+    @door
     def picture(self, *, width: int = 100) -> str:
         """The output so far as a text timeline."""
         return marbles(self.history, width=width)
@@ -137,6 +142,7 @@ class RunningQuery(Tabular):
         """The whole state, with the output that was not read yet; those of queries beside it too."""
         return self.processor.snapshot()
 
+    @door
     def restore(self, snapshot: bytes) -> None:
         """Go on where a snapshot of the same query was taken."""
         self.processor.load(snapshot)

@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from streamproof.arguments import door
 from streamproof.engines.inputs import Input
 from streamproof.engines.job import Job
 from streamproof.engines.local import in_turn
@@ -48,6 +49,7 @@ from streamproof.plan.check import Typed, check
 from streamproof.plan.labels import label
 
 
+@door
 def trace(job: Job, inputs: Mapping[str, Input], event: str, *, source: str | None = None) -> Trace:
     """Follow the event with this id. ``source`` says of which input, where several have such an id."""
     declared = {node.name: node.schema for node in nodes.walk(job.plan) if isinstance(node, nodes.Source)}

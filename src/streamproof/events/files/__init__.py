@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
 from streamproof import extensions
+from streamproof.arguments import door
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.files.csv import CsvFile
 from streamproof.events.files.ipc import IpcFile
@@ -45,6 +46,7 @@ _ENDINGS: Final[dict[str, Format]] = {
 }  # fmt: skip
 
 
+@door
 def read(
     path: str | Path,
     *,
@@ -72,6 +74,7 @@ def read(
     return Reader(source, place, claim=claim, rejects=_target(rejects, place), on_rows=on_rows)
 
 
+@door
 def write(
     content: PhysicalStream | History,
     path: str | Path,

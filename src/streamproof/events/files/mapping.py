@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from streamproof.arguments import doors
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.files.zones import AMBIGUOUS, Ambiguous, zone_called
 from streamproof.events.schema import SIGNED, check_names, own_columns, payload_name
@@ -17,6 +18,7 @@ from streamproof.events.stream import CONTROL
 from streamproof.events.time import Span, Unit, read_unit
 
 
+@doors
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnMapping:
     """How a file of your own becomes events.

@@ -20,6 +20,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
+from streamproof.arguments import door
 from streamproof.errors import PlanError
 from streamproof.events.schema import FLOAT64, Schema, Type
 from streamproof.kernels.modulecheck import functions, laws
@@ -28,6 +29,7 @@ from streamproof.kernels.modulecheck.samples import Sample, SampleKind, samples,
 from streamproof.plan.failures import raised_at
 from streamproof.plan.modules import Clipping, Module, Restriction
 
+MOST_WINDOWS: Final = 10_000_000
 DEFAULT_INPUTS: Final = Schema.of({"k": "string", "v": "float64"})
 
 
@@ -122,6 +124,7 @@ _TIME_BOUND = _Rule(
 )
 
 
+@door
 def check_module(
     module: Module,
     *,
@@ -141,6 +144,8 @@ def check_module(
     """
     if windows < 1:
         raise PlanError(f"{windows} windows to try", fix="try at least one")
+    if windows > MOST_WINDOWS:
+        raise PlanError(f"{windows:,} windows to try", fix=f"try at most {MOST_WINDOWS:,}", name="limit_exceeded")
     columns = _columns(module, inputs)
     if module.kind == "udf":
         return _of_function(module, columns, plain=plain, seed=seed, calls=windows)
