@@ -19,6 +19,7 @@ from streamproof.plan import nodes
 from streamproof.plan.check import check
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
+from streamproof.thresholds import NAMED
 from streamproof.workbench.case import Case, Stream
 from streamproof.workbench.covering import CoveringGroups
 from streamproof.workbench.draw.choices import RandomChoices
@@ -32,7 +33,7 @@ from streamproof.workbench.holes import WINDOWS as WINDOW_KINDS
 from streamproof.workbench.holes import Hole, OneOf, WindowHole
 from streamproof.workbench.intent import Intent
 from streamproof.workbench.modules import all_modules
-from streamproof.workbench.schedule import Schedule
+from streamproof.workbench.schedule import Lowered, Schedule
 
 RUNS: Final[dict[str, tuple[Any, ...]]] = {
     "cuts": (0, 1, 3),
@@ -44,6 +45,7 @@ RUNS: Final[dict[str, tuple[Any, ...]]] = {
     "door": ("plan", "json", "xml", "python"),
     "live": (False, True),
     "buckets": (1, 2, 3),
+    "thresholds": ("usual", "some", "all"),
 }
 """What a run may do, as factors."""
 
@@ -224,6 +226,17 @@ def _with_fragment(plan: Plan, fragment: str, schemas: Mapping[str, Schema]) -> 
     return plan
 
 
+def drawn_thresholds(word: str, seed: int) -> Lowered:
+    """Thresholds that are lowered, each to a number with which a stream of a few events takes the ways of a large one.
+
+    >>> drawn_thresholds("usual", 3)
+    ()
+    """
+    chance = random.Random(f"thresholds/{seed}")  # noqa: S311  # test data, not secrets
+    share = {"usual": 0.0, "some": 0.4, "all": 1.0}[word]
+    return tuple((one.name, chance.choice(one.others)) for one in NAMED.values() if chance.random() < share)
+
+
 def _case(
     name: str, planned: tuple[Plan, int | None], streams: list[Stream], row: Mapping[str, Any], seed: int
 ) -> Case:
@@ -232,6 +245,7 @@ def _case(
         row = {**row, "live": True}  # where it does something
     used = nodes.sources(plan)
     named = {source: stream for source, stream in zip(NAMES, streams, strict=False) if source in used}
-    schedule = Schedule(seed=seed, **{name: cast("Any", row[name]) for name in RUNS})
+    run = {name: cast("Any", row[name]) for name in RUNS}
+    schedule = Schedule(seed=seed, **{**run, "thresholds": drawn_thresholds(row["thresholds"], seed)})
     shown = {factor: str(value) for factor, value in row.items()}
     return Case(plan, named, horizon, schedule=schedule, seed=seed, scenario=name, factors=shown)

@@ -26,8 +26,7 @@ from streamproof.kernels.groups import EnterGroups, Groups, LeaveGroups
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.labels import label
-
-STRINGS_BEFORE_COLLECTION = 100_000
+from streamproof.thresholds import STRINGS_HELD
 
 
 @dataclass(slots=True, eq=False)
@@ -87,7 +86,7 @@ class Graph:
         self._advance_apart, self._seal = advance_apart, seal
         self._by_identity: dict[str, int] = {}
         self._groups: list[Groups] = []  # outer ones before inner ones
-        self._collect_at = STRINGS_BEFORE_COLLECTION
+        self._collect_at = STRINGS_HELD.now
         self._output = -1 if typed is None else self.add(typed)
 
     # --- plans come and go --------------------------------------------------------------------------------------------
@@ -292,7 +291,7 @@ class Graph:
     def _forget_strings(self) -> None:
         strings = self.context.strings
         strings.keep_only(np.concatenate([step.kernel.live_strings() for step in self.steps]))
-        self._collect_at = max(STRINGS_BEFORE_COLLECTION, 2 * len(strings))
+        self._collect_at = max(STRINGS_HELD.now, 2 * len(strings))
 
     # --- looking inside, and state ------------------------------------------------------------------------------------
 

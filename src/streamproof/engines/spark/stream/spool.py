@@ -22,9 +22,9 @@ from streamproof.events.files.writer import table_of
 from streamproof.events.schema import Schema
 from streamproof.events.stream import CONTROL
 from streamproof.events.time import FOREVER
+from streamproof.thresholds import SPOOLED
 
 ENDINGS: Final = (".jsonl", ".ndjson", ".json", ".csv", ".arrow", ".ipc", ".feather", ".arrows")
-ROWS: Final = 1 << 18
 _FIRST_TIME: Final = 1e9  # seconds; Spark takes files in the order of their times
 
 
@@ -62,7 +62,7 @@ def rejected(folder: Path) -> dict[Path, int]:
 
 def _spool_one(file: Path, folder: Path, number: int, mapping: ColumnMapping | None, schema: Schema | None) -> Schema:
     rejects = folder / f"_{file.name}.rejects.jsonl"
-    reader = read(file, mapping=mapping, schema=schema, chunk_rows=ROWS, rejects=rejects)
+    reader = read(file, mapping=mapping, schema=schema, chunk_rows=SPOOLED.now, rejects=rejects)
     tables = _tables(reader)
     if reader.makes_ids:
         tables = (_apart(table, number) for table in tables)
