@@ -8,9 +8,12 @@ JOBS   ?= 2
 SEED   ?= 1
 COUNT  ?= 2000
 ENGINE ?= duckdb
+TARGET ?= all
+SECONDS ?= 60
+RUNS   ?= -1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo warm-up test check test-all fuzz bench bench-peers bench-disorder bench-out-of-order docs lock sbom clean
+.PHONY: help demo warm-up test check test-all fuzz fuzz-input bench bench-peers bench-disorder bench-out-of-order docs lock sbom clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,6 +50,13 @@ test-all: check ## check, every test with the slow ones, the fuzz and the docs
 
 fuzz: $(READY) ## random plans over random streams, an engine against the evaluator: SEED, COUNT, ENGINE, JOBS
 	@$(BIN)/python -m tests.fuzz --seed $(SEED) --count $(COUNT) --engine $(ENGINE) --jobs $(JOBS)
+
+$(VENV)/.fuzz: $(READY) requirements-fuzz.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r requirements-fuzz.lock
+	@touch $@
+
+fuzz-input: $(VENV)/.fuzz ## bytes for everything that reads, guided by what they reach: TARGET, SECONDS, RUNS, SEED
+	@$(BIN)/python -m tests.reading.fuzz --seconds $(SECONDS) --runs $(RUNS) --seed $(SEED) $(TARGET)
 
 bench: $(READY) ## benchmarks, as ratios against named peers
 	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done

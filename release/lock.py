@@ -20,7 +20,9 @@ from pip._vendor.packaging.utils import canonicalize_name, parse_sdist_filename,
 
 PLACE = Path(__file__).parents[1] / "requirements.lock"
 HEAD = "# Exact versions and hashes of everything that is installed, direct or not. Renew with: make lock\n"
+HEAD_APART = "# What make fuzz-input installs besides: it has wheels for Linux. Renew with: make fuzz-input lock\n"
 OURS = {"streamproof", "pip"}
+APART = {"atheris": PLACE.with_name("requirements-fuzz.lock")}  # installed by those alone who need it
 PYTHONS = re.compile(r"(py3|py2\.py3|cp3|cp311|cp312|cp313|py31[123])$")
 PLATFORMS = re.compile(r"(any|linux_|manylinux|musllinux|macosx)")
 
@@ -32,7 +34,10 @@ def main() -> None:
     options, _ = command.parse_args(sys.argv[1:])
     with command.main_context():
         collector = LinkCollector.create(command._build_session(options), options=options)
-        blocks = [block(name, found[name], collector) for name in sorted(found) if name not in OURS]
+        blocks = [block(name, found[name], collector) for name in sorted(found) if name not in {*OURS, *APART}]
+        for name, place in APART.items():
+            if name in found:
+                place.write_text(HEAD_APART + block(name, found[name], collector), encoding="utf-8")
     PLACE.write_text(HEAD + "".join(blocks), encoding="utf-8")
 
 

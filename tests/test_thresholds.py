@@ -24,6 +24,12 @@ LIMITS = {
     # what is refused or cut off beyond: it says so
     "engines/claims.py": {"LONGEST"},
     "engines/html.py": {"ROWS"},
+    "engines/spark/origins.py": {"_WEEK"},
+    "engines/spark/output.py": {"_ATTEMPTS"},
+    "engines/spark/stream/ledger.py": {"_BLOCK"},  # bytes of a file that are read at once
+    "engines/spark/stream/spool.py": {"LONGEST"},
+    "events/files/exact.py": {"_LONGEST_KEPT", "MAX_DIGITS"},
+    "events/files/values.py": {"_LONGEST_SHOWN"},
     "engines/local/processor.py": {"MANY"},
     "engines/oracle/joins.py": {"_ALL_TIME"},
     "engines/oracle/windows.py": {"_MOST"},
@@ -52,6 +58,7 @@ LIMITS = {
 """Constants that are compared and are no thresholds, by file."""
 
 PLAIN = {
+    "events/time.py": {100},  # years of a century
     "engines/spark/batch/looks.py": {52},  # bits of a float
     "events/order.py": {64},  # bits of a word
     "kernels/expressions/writing.py": {53},

@@ -62,11 +62,12 @@ class StreamproofError(Exception):
             lines.append(f"  at: {self.at}")
         if self.fix:
             lines.append(f"  fix: {self.fix}")
-        return "\n".join(lines)
+        return shown("\n".join(lines))
 
     def as_dict(self) -> dict[str, str | None]:
         """The error as one JSON object, as ``--json`` prints it."""
-        return {"error": self.name, "what": self.what, "at": self.at, "fix": self.fix}
+        texts = {"what": self.what, "at": self.at, "fix": self.fix}
+        return {"error": self.name, **{name: text and shown(text) for name, text in texts.items()}}
 
     def located(self, at: str) -> StreamproofError:
         """The same error, with a place if it had none."""
@@ -108,6 +109,15 @@ class InternalError(StreamproofError):
 
     default_name = "internal"
     exit_code = 3
+
+
+def shown(text: str) -> str:
+    """A text that any file and terminal takes: halves of characters, as in names of files, are spelled out.
+
+    >>> shown("caf\\udce9")
+    'caf\\\\udce9'
+    """
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

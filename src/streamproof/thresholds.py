@@ -134,4 +134,8 @@ JOURNAL: Final = Threshold("journal.least", 1 << 18, "bytes of a journal that ar
 IMAGE_PIECE: Final = Threshold("journal.piece", 1 << 20, "bytes of an image in one piece", 16, 300)
 BUCKETS_KEPT: Final = Threshold("journal.kept", 512, "buckets in a worker's memory", 0, 1, 2)
 DOOR_ROWS: Final = Threshold("doors.rows", 1 << 18, "rows that become one blob per bucket", 1, 4)
+MERGED_BYTES: Final = Threshold("output.merged", 32 << 20, "bytes of output files that are merged at once", 1, 2000)
+LISTED_FILES: Final = Threshold(
+    "output.listed", 256, "output files in a list; twice as many are not kept in the state", 1, 3
+)
 WAYS: Final = Threshold("keys.ways", 16, "ways to split a plan by its keys that are followed", 1, 2)

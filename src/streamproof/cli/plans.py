@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -16,6 +17,7 @@ from streamproof.plan.modules import Module, Registry
 from streamproof.plan.nodes import Node, Plan
 
 MAX_BYTES = 20_000_000
+_TICK = re.compile(r"[+-]?[0-9]{1,40}")
 
 
 def load_plan(reference: str, *, modules: Collection[str] | None = None) -> Plan:
@@ -109,4 +111,4 @@ def read_horizon(text: str | None) -> int | None:
     """The tick that ``--horizon`` gives."""
     if text is None:
         return None
-    return read_tick(int(text) if text.lstrip("+-").isdigit() else text)
+    return read_tick(int(text) if _TICK.fullmatch(text) else text)

@@ -18,12 +18,13 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
+from streamproof import documents
 from streamproof.disorder.config import SourceConfig
 from streamproof.disorder.hashing import Bytes, Floats
 from streamproof.disorder.layout import Layout, Piece, pieces_of, plan_layout
 from streamproof.disorder.rows import read_bytes
 from streamproof.disorder.scanning import GOOD, fields_of, members_of, row_ends, times_of
-from streamproof.disorder.units import TICKS, TimeUnit
+from streamproof.disorder.units import TICKS, TimeUnit, read_unit
 from streamproof.engines.claims import Claim, plain, refuse_other
 from streamproof.engines.sealed import fitting, opened, sealed
 from streamproof.errors import InputError
@@ -92,8 +93,7 @@ class Recording:
         self, path: Path, *, time_column: int | str | None = None, unit: TimeUnit | None = None, separator: str = ","
     ) -> None:
         self.path = path
-        manifest = None if unit is not None else _manifest(path)
-        self.unit: TimeUnit = unit or (manifest or {}).get("source", {}).get("time_unit") or "ms"
+        self.unit: TimeUnit = unit or _unit_beside(path) or "ms"
         column = self._column(time_column, separator)
         self.claim: Claim = {"file": str(path.resolve()), "time": column, "unit": self.unit, "separator": separator}
         source = SourceConfig(file=path, time_index=column, unit=self.unit, separator=separator)
@@ -146,20 +146,20 @@ def rows_in(layout: Layout, piece: Piece) -> Rows:
     return Rows(data, starts[good], ends[good], due[good], piece.start, int((~good).sum()))
 
 
-def _manifest(path: Path) -> dict[str, Any] | None:
-    """The manifest beside a stream that disorder made; one that cannot be read is an error, as the unit is in it."""
+def _unit_beside(path: Path) -> TimeUnit | None:
+    """The unit in the manifest beside a stream that disorder made; a manifest that cannot be read is an error."""
     place = path.with_name(f"{path.stem}.manifest.json")
     if not place.is_file():
         return None
     try:
-        found = json.loads(place.read_text(encoding="utf-8"))
-        dict(found.get("source", {}))
-    except (OSError, ValueError, AttributeError, TypeError):
+        found = documents.load(place)
+        unit = dict(found.get("source", {})).get("time_unit")
+        return None if unit is None else read_unit(unit, str(place))
+    except (InputError, ValueError, AttributeError, TypeError):
         raise InputError(
             f"the manifest of {path.name} cannot be read, and the unit of its times is in it",
             at=str(place), fix="say the unit (--unit ms), and remove or mend the manifest",
         ) from None  # fmt: skip
-    return dict(found)
 
 
 @dataclass

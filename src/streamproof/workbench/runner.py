@@ -20,6 +20,7 @@ from pathlib import Path
 from time import monotonic, perf_counter
 from typing import Any, Final, NamedTuple
 
+from streamproof.engines.sealed import fitting
 from streamproof.errors import InputError
 from streamproof.events.history import History
 from streamproof.kernels.modulecheck import check_module
@@ -337,17 +338,13 @@ class _Book:
             self._read(path)
 
     def _read(self, path: Path) -> None:
-        try:
+        with fitting("file of an interrupted run", at=str(path)):
             kept = json.loads(path.read_text(encoding="utf-8"))
-            same = kept["key"] == self._key
-            tallies = {name: Tally.from_dict(data) for name, data in kept["tallies"].items()} if same else {}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"cannot go on from this file: {error}", at=str(path), fix="delete it") from None
-        if not same:
-            text = "the file belongs to another run: suite, engines, oracle, cases or seed differ"
-            raise InputError(text, at=str(path), fix="give the same options, or another file")
-        self._done = kept["done"]
-        self._result.tallies.update(tallies)
+            if kept["key"] != self._key:
+                text = "the file belongs to another run: suite, engines, oracle, cases or seed differ"
+                raise InputError(text, at=str(path), fix="give the same options, or another file")
+            self._done = [list(task) for task in kept["done"]]
+            self._result.tallies.update({name: Tally.from_dict(data) for name, data in kept["tallies"].items()})
 
     def remaining(self, tasks: Sequence[Task]) -> list[Task]:
         known = {tuple(task) for task in self._done}
