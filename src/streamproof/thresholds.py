@@ -136,6 +136,6 @@ BUCKETS_KEPT: Final = Threshold("journal.kept", 512, "buckets in a worker's memo
 DOOR_ROWS: Final = Threshold("doors.rows", 1 << 18, "rows that become one blob per bucket", 1, 4)
 MERGED_BYTES: Final = Threshold("output.merged", 32 << 20, "bytes of output files that are merged at once", 1, 2000)
 LISTED_FILES: Final = Threshold(
-    "output.listed", 256, "output files in a list; twice as many are not kept in the state", 1, 3
+    "output.listed", 256, "output files in a list; not kept in the state if twice as many", 1, 3
 )
 WAYS: Final = Threshold("keys.ways", 16, "ways to split a plan by its keys that are followed", 1, 2)

@@ -24,7 +24,7 @@ from streamproof.workbench.case import Case, Stream
 from streamproof.workbench.covering import CoveringGroups
 from streamproof.workbench.draw.choices import RandomChoices
 from streamproof.workbench.draw.columns import Shape
-from streamproof.workbench.draw.dense import TYPES, UNITS
+from streamproof.workbench.draw.dense import HABITS, TYPES, UNITS
 from streamproof.workbench.draw.operators import Made
 from streamproof.workbench.draw.plans import shape_of
 from streamproof.workbench.facets import LIVES, Events, events, is_possible, small_stream
@@ -164,7 +164,7 @@ def _cases(intent: Intent, rows: list[dict[str, Any]], chance: random.Random, re
     many = [_streams(schemas, row, choices, data_of(intent)) for row in rows]
     endless = any(stream.is_endless for one in many for stream in one)
     horizon = choices.integer(10, 40) if endless or choices.chance(10) else None
-    size = 1000 if all(row["boundary"] == "none" or row["pattern"] == "dense" for row in rows) else LARGE
+    size = 1000 if all(row["boundary"] == "none" or row["pattern"] in HABITS for row in rows) else LARGE
     shapes = [shape_of(*(streams[n] for streams in many), size=size) for n in range(len(leaves))]
     filler = Filler(
         choices, rows[0], _numbers(intent), _sources(leaves, shapes), schemas_of(schemas), registry, horizon
