@@ -17,9 +17,9 @@ from streamproof.events.schema import Schema
 from streamproof.events.stream import CTI, PhysicalStream
 from streamproof.events.time import FOREVER
 from streamproof.events.validate import Validator
-from streamproof.kernels import inventory as module
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.inventory import Inventory
+from streamproof.thresholds import INVENTORY
 
 SCHEMAS = {
     "numbers": Schema.of({"v": "float64"}),
@@ -67,7 +67,7 @@ def drawn(random: Random, schema: Schema, live: list[tuple[int, int, dict[str, o
 @pytest.mark.parametrize("name", list(SCHEMAS))
 @pytest.mark.parametrize("least", [1, 1 << 14])
 def test_it_takes_what_the_rules_of_events_allow(name: str, least: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LEAST", least)
+    monkeypatch.setattr(INVENTORY, "now", least)
     schema, taken, refused = SCHEMAS[name], 0, 0
     for seed in range(40):
         source = Random(seed)

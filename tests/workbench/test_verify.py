@@ -183,7 +183,7 @@ def test_a_case_means_the_same_in_every_language() -> None:
     oracle = Oracle(engine("duckdb", threads=1), all_modules())  # type: ignore[arg-type]
     ran = 0
     for intent in everything()[:6]:
-        for case in concrete_group(intent, 2, seed=5, size=1):
+        for case in [*concrete_group(intent, 2, seed=5, size=1), *concrete_group(intent, 3, seed=5, size=1)]:
             expected = oracle.expected(case)
             assert all((as_python(case), plan_json(case), as_xml(case), as_sql(case)))
             if isinstance(expected, History) and runs_as_sql(case):

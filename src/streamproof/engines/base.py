@@ -24,6 +24,7 @@ from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
 from streamproof.plan.results import cut_results
 from streamproof.plan.rewrite import rewrite
+from streamproof.thresholds import GROWTH, LARGEST_EXPRESSION
 
 if TYPE_CHECKING:
     from streamproof.engines.local.processor import Processor
@@ -69,7 +70,9 @@ def prepare(plan: Plan, schemas: Mapping[str, Schema], settings: Settings) -> Ty
     That of a plan which was prepared a moment ago, as after a restart, is at hand.
     """
     registry = settings.registry
-    return _prepared(_Itself(plan), tuple(schemas.items()), _Itself(registry), registry.changes, settings.optimise)
+    sizes = LARGEST_EXPRESSION.now, GROWTH.now
+    known = tuple(schemas.items())
+    return _prepared(_Itself(plan), known, _Itself(registry), registry.changes, settings.optimise, sizes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +90,12 @@ class _Itself:
 
 @lru_cache(maxsize=16)
 def _prepared(
-    plan: _Itself, known: tuple[tuple[str, Schema], ...], modules: _Itself, _changes: int, optimise: bool
+    plan: _Itself,
+    known: tuple[tuple[str, Schema], ...],
+    modules: _Itself,
+    _changes: int,
+    optimise: bool,
+    _sizes: tuple[int, int],
 ) -> Typed:
     given, schemas, registry = plan.value, dict(known), modules.value
     typed = check(given, schemas, registry=registry)

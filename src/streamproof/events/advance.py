@@ -23,12 +23,12 @@ from streamproof.events.order import Ints, ints
 from streamproof.events.schema import Schema
 from streamproof.events.stream import CTI, INSERT, RETRACT, PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.thresholds import LATE_IDS
 
 Late: TypeAlias = Literal["drop", "adjust"]
 Delivered: TypeAlias = "tuple[int, int] | Literal['as it came'] | None"
 """What was delivered of an event: from where to where, or nothing, or the event itself."""
 AS_IT_CAME: Final = "as it came"
-FEW: Final = 1024
 
 
 class _Known(NamedTuple):
@@ -78,7 +78,7 @@ class Advance:
         self._seen = 0  # events so far
         self._latest = BEGINNING  # the greatest start so far
         self._known: dict[str, _Known] = {}  # ids of which something is to be known, and some of which nothing is
-        self._forget_at = FEW  # how many there may be before those are looked for
+        self._forget_at = LATE_IDS.now  # how many there may be before those are looked for
         self._keep_dropped = keep_dropped
         self._dropped: list[PhysicalStream] = []
 
@@ -188,7 +188,7 @@ class Advance:
             self._deliver(events, row, int(cti[row]), bool(late[row]))
         if len(self._known) >= self._forget_at:
             self._forget()
-            self._forget_at = max(FEW, 2 * len(self._known))
+            self._forget_at = max(LATE_IDS.now, 2 * len(self._known))
         return events
 
     def _forget(self) -> None:

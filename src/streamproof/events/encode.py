@@ -29,6 +29,7 @@ from streamproof.events.order import Flags, Ints, group_numbers, int_piece, ints
 from streamproof.events.schema import LE, RE, Schema, W
 from streamproof.events.stream import CTI, INSERT, RETRACT, PhysicalStream
 from streamproof.events.time import BEGINNING, show_tick
+from streamproof.thresholds import ENCODED_ROWS
 
 
 class _Rows(NamedTuple):
@@ -58,7 +59,7 @@ class Encoder:
         self._prefix = prefix
         self._next = 0  # the number of the next id
         self._live: list[tuple[Ints, _Rows]] = []  # numbers and current rows of events that may still change
-        self._forgotten_at = 1024  # live rows at which those behind the frontier are forgotten
+        self._forgotten_at = ENCODED_ROWS.now  # live rows at which those behind the frontier are forgotten
 
     @property
     def live(self) -> int:
@@ -175,7 +176,7 @@ class Encoder:
         self.frontier = max(self.frontier, frontier)
         if self.live >= self._forgotten_at:
             self._forget()
-            self._forgotten_at = max(1024, 2 * self.live)
+            self._forgotten_at = max(ENCODED_ROWS.now, 2 * self.live)
 
     def _forget(self) -> None:
         numbers, rows = _merged(self._live, self.schema)

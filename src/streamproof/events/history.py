@@ -31,10 +31,9 @@ from streamproof.events.notation import column_of, show_payload
 from streamproof.events.order import Flags, ints, one_array
 from streamproof.events.schema import LE, RE, SIGNED, Schema, W, column_name, own_columns, payload_name
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
+from streamproof.thresholds import WRITTEN_AT_ONCE
 
 __all__ = ["History", "Row", "explain_difference", "same_bag", "same_schema", "same_snapshots"]
-
-_BLOCK = 1 << 16  # rows that are written at once
 
 
 class Row(NamedTuple):
@@ -151,8 +150,8 @@ class History:
     def json_lines(self) -> Iterator[str]:
         """The JSON lines in blocks, for results that are large."""
         rows = self.expand()
-        for start in range(0, rows.num_rows, _BLOCK):
-            part = rows.slice(start, _BLOCK)
+        for start in range(0, rows.num_rows, WRITTEN_AT_ONCE.now):
+            part = rows.slice(start, WRITTEN_AT_ONCE.now)
             fields = [(SIGNED[place], jsontext.times(one_array(part[place]))) for place in (LE, RE)]
             text = jsontext.objects([*fields, ("payload", jsontext.payload(self.schema, part))])
             yield "\n".join(text.to_pylist()) + "\n"

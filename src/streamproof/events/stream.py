@@ -38,6 +38,7 @@ from streamproof.events.notation import column_of, show_payload
 from streamproof.events.order import one_array
 from streamproof.events.schema import ESCAPE, STRING, Schema, Type
 from streamproof.events.time import Unit
+from streamproof.thresholds import WRITTEN_AT_ONCE
 
 INSERT: Final = 0
 RETRACT: Final = 1
@@ -48,7 +49,6 @@ CONTROL: Final = pa.schema(
 )
 """The columns before the payload. A CTI carries its time in le; re_new is null but in retractions."""
 
-_BLOCK: Final = 1 << 16  # events that are written at once
 Codes: TypeAlias = npt.NDArray[np.int8]
 
 
@@ -187,8 +187,8 @@ class PhysicalStream:
 
     def json_lines(self) -> Iterator[str]:
         """The JSON lines in blocks, for streams that are large."""
-        for start in range(0, len(self), _BLOCK):
-            yield "\n".join(_json_text(self.slice(start, _BLOCK)).to_pylist()) + "\n"
+        for start in range(0, len(self), WRITTEN_AT_ONCE.now):
+            yield "\n".join(_json_text(self.slice(start, WRITTEN_AT_ONCE.now)).to_pylist()) + "\n"
 
     def event(self, index: int) -> Event:
         if not 0 <= index < len(self):

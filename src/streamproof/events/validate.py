@@ -34,6 +34,7 @@ from streamproof.events.order import Flags, Ints, Words, ints, one_array, pack, 
 from streamproof.events.schema import Schema
 from streamproof.events.stream import CTI, INSERT, RETRACT, PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
+from streamproof.thresholds import INDEXED_IDS, LIVE_CHUNKS, LIVE_EVENTS
 
 Policy: TypeAlias = Literal["fail", "drop", "dead_letter"]
 Shape: TypeAlias = Literal["point", "edge", "interval"]
@@ -43,7 +44,6 @@ Rule: TypeAlias = Literal[
 ]
 RULES: Final[tuple[Rule, ...]] = Rule.__args__  # type: ignore[attr-defined]  # the words of the Literal, in order of checking
 _OK: Final = len(RULES)
-MANY_TIMES: Final = 8  # so many times as many live events as a chunk has, and their ids are worth an index
 _CODE: Final = {rule: code for code, rule in enumerate(RULES)}
 Kinds: TypeAlias = npt.NDArray[np.int8]
 Verdicts: TypeAlias = npt.NDArray[np.int8]
@@ -115,7 +115,7 @@ class Validator:
         self._keep = keep
         self._live: PhysicalStream | None = None  # live events as inserts with their current end, and some that ended
         self._index: IdIndex | None = None  # of their ids, as long as chunks are small beside them
-        self._forget_at = 1024  # how many of these there may be before those that ended are looked for
+        self._forget_at = LIVE_EVENTS.now  # how many of these there may be before those that ended are looked for
         self._latest = BEGINNING  # the greatest le of an insert
         self._dead: list[PhysicalStream] = []
 
@@ -180,7 +180,7 @@ class Validator:
         """The live events that the chunk speaks of; they leave the state until `_remember`."""
         self._live = live = PhysicalStream.empty(chunk.schema) if self._live is None else self._live
         ids = one_array(chunk.rows["id"])
-        if len(live) < MANY_TIMES * len(chunk):
+        if len(live) < INDEXED_IDS.now * len(chunk):
             self._index = None
         else:
             self._index = self._index or IdIndex(one_array(live.rows["id"]))
@@ -287,8 +287,8 @@ class Validator:
             self._index.add(one_array(changed.rows["id"]))
         if len(live) >= self._forget_at:
             live = self._lasting(live)
-            self._forget_at, self._index = max(1024, 2 * len(live)), None
-        many = live.rows.num_columns and live.rows.column(0).num_chunks > 64
+            self._forget_at, self._index = max(LIVE_EVENTS.now, 2 * len(live)), None
+        many = live.rows.num_columns and live.rows.column(0).num_chunks > LIVE_CHUNKS.now
         return PhysicalStream(live.schema, live.rows.combine_chunks()) if many else live
 
     def _report(self, chunk: PhysicalStream, rows: _Chunk, verdicts: Verdicts) -> None:

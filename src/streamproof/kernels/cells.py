@@ -26,14 +26,13 @@ from numba import njit
 from streamproof.errors import PlanError
 from streamproof.events.order import bits_of, nulls_of, plain_array
 from streamproof.events.schema import Schema, Type
+from streamproof.thresholds import STRINGS_SHORT, STRINGS_SHOWN
 
 N = TypeVar("N", bound=np.generic)
 Ints: TypeAlias = npt.NDArray[np.int64]
 Cells: TypeAlias = npt.NDArray[np.int64]  # rows × width
 MAX_COLUMNS: Final = 62
 PLAIN: Final = ("int64", "float64")
-FEW_STRINGS: Final = 4096
-SHORT: Final = 24  # so few values of a column are read one by one: setting up more than that costs more
 NAN_BITS: Final = np.int64(0x7FF8000000000000)
 MAGNITUDE: Final = np.int64(0x7FFFFFFFFFFFFFFF)  # all bits but the sign
 INFINITE: Final = np.int64(0x7FF0000000000000)
@@ -53,7 +52,7 @@ class Strings:
 
     def encode(self, column: pa.Array) -> Ints:
         """The numbers of a column of strings, any for null; in a long one, one look-up per different string."""
-        if len(column) <= SHORT:
+        if len(column) <= STRINGS_SHORT.now:
             return np.array([0 if text is None else self._code(text) for text in column.to_pylist()], np.int64)
         encoded = column.dictionary_encode()
         codes = np.fromiter((self._code(text) for text in encoded.dictionary.to_pylist()), np.int64)
@@ -75,10 +74,10 @@ class Strings:
 
     def decode(self, codes: Ints, mask: npt.NDArray[np.bool_]) -> pa.Array:
         """The strings of numbers; masked ones are null."""
-        if len(codes) <= SHORT:
+        if len(codes) <= STRINGS_SHORT.now:
             pairs = zip(codes.tolist(), mask.tolist(), strict=True)
             return pa.array([None if absent else self._texts[code] for code, absent in pairs], pa.string())
-        if len(self._texts) <= FEW_STRINGS + 2 * len(codes):
+        if len(self._texts) <= STRINGS_SHOWN.now + 2 * len(codes):
             if self._shown is None:
                 self._shown = pa.array(self._texts, pa.string())
             return self._shown.take(pa.array(codes, mask=mask if mask.any() else None))

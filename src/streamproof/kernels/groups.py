@@ -19,6 +19,7 @@ from streamproof.kernels.delta import Delta
 from streamproof.kernels.interning import Interner
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
+from streamproof.thresholds import GROUPS
 
 
 class Groups:
@@ -35,7 +36,7 @@ class Groups:
             context.keys[id(leaf)] = self.key_of
         self._typed = typed
         self._is_plain = [kind.kind in PLAIN for kind, _ in self.layout.columns] == [True]
-        self._collect_at = 4096  # how many groups may be known before the dead ones are looked for
+        self._collect_at = GROUPS.now  # how many groups may be known before the dead ones are looked for
 
     def number(self, delta: Delta) -> Ints:
         """The group of every row."""
@@ -78,7 +79,7 @@ class Groups:
     def collect(self, live: Ints) -> None:
         """Forget the groups that no kernel holds."""
         self.known.keep_only(live)
-        self._collect_at = max(4096, 2 * len(self.known))
+        self._collect_at = max(GROUPS.now, 2 * len(self.known))
 
 
 def leaves(branch: Typed) -> list[Typed]:

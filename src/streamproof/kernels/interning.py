@@ -14,9 +14,9 @@ from numba import njit
 
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.compiled import loop
+from streamproof.thresholds import INTERNED, PLAIN_NUMBERS
 
 EMPTY = -1
-SMALL = 1 << 16
 SEED = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -26,8 +26,8 @@ class Interner:
     The capacity is a power of two, and so is the table's size.
     """
 
-    def __init__(self, width: int, capacity: int = 1024) -> None:
-        self.width = width
+    def __init__(self, width: int, capacity: int | None = None) -> None:
+        self.width, capacity = width, capacity or INTERNED.now
         self._table = np.full(2 * capacity, EMPTY, np.int64)  # open addressing: numbers by hash
         self._rows = np.zeros((capacity, width), np.int64)  # the row of each number
         self._used = np.zeros(capacity, np.bool_)
@@ -53,7 +53,7 @@ class Interner:
         codes = np.empty(len(second), np.int64)
         done = 0
         if not len(self._small):
-            self._small = np.full(SMALL, EMPTY, np.int32)
+            self._small = np.full(PLAIN_NUMBERS.now, EMPTY, np.int32)
         while True:
             state = self._table, self._rows, self._used, self._free, self._spare, self._small
             done, self._spare = _intern_plain(first, second, done, codes, *state)
@@ -109,7 +109,7 @@ class Interner:
     def restore(width: int, codes: Ints, rows: Cells) -> Interner:
         """An interner that knows these rows by these numbers: the inverse of `export`."""
         largest = int(codes.max()) if len(codes) else 0
-        made = Interner(width, max(1024, 1 << largest.bit_length()))
+        made = Interner(width, max(INTERNED.now, 1 << largest.bit_length()))
         made._rows[codes] = rows
         made._used[codes] = True
         free = np.flatnonzero(~made._used)[::-1]

@@ -36,8 +36,8 @@ from streamproof.kernels.cells import MAX_COLUMNS, Cells, Ints, Layout, Strings
 from streamproof.kernels.compiled import loop
 from streamproof.kernels.delta import Delta, concat, consolidate
 from streamproof.kernels.interning import Interner
+from streamproof.thresholds import INVENTORY
 
-LEAST: Final = 1 << 14
 IN_DOUBT: Final = -1
 
 
@@ -59,10 +59,10 @@ class Inventory:
         self.schema, self.frontier = schema, BEGINNING
         self._layout, self._strings = Layout.of(schema), Strings()
         self._rows = Interner(2 + self._layout.width)  # the rows that were looked at: le, re, payload
-        self._counts = np.zeros(LEAST, np.int64)  # how often each is there
+        self._counts = np.zeros(INVENTORY.now, np.int64)  # how often each is there
         self._aside: list[Delta] = []  # what came since
         self._more = 0  # how many rows these are
-        self._forget_at = LEAST  # how many rows there may be before those that ended are looked for
+        self._forget_at = INVENTORY.now  # how many rows there may be before those that ended are looked for
 
     @staticmethod
     def can_hold(schema: Schema) -> bool:
@@ -154,7 +154,7 @@ class Inventory:
             self._counts[codes[~here]] = 0
             self._rows.keep_only(codes[here])
             self._strings.keep_only(self._layout.string_codes(rows[here, 2:]))
-        self._forget_at = max(LEAST, 2 * (len(self._rows) + self._more))
+        self._forget_at = max(INVENTORY.now, 2 * (len(self._rows) + self._more))
 
 
 @loop

@@ -33,9 +33,9 @@ from streamproof.plan.expr import LIFE_START, TRUE, Call, Cast, Col, Expr, Side,
 from streamproof.plan.functions import common_type
 from streamproof.plan.rewrites.substitute import can_fail
 from streamproof.plan.typing import Scope, type_of
+from streamproof.thresholds import JOIN_KEYS
 
 SIDES: Final[tuple[Side, Side]] = ("l", "r")
-COLLECT_AT: Final = 4096
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
@@ -113,7 +113,7 @@ class Keys:
         self.layout = Layout.of(types)
         self.context = context
         self.known = Interner(1 + self.layout.width)  # the group, then the key's cells
-        self._collect_at = COLLECT_AT
+        self._collect_at = JOIN_KEYS.now
 
     def number(self, group: Ints, cells: Cells) -> Ints:
         """The number of each pair of group and key."""
@@ -142,7 +142,7 @@ class Keys:
     def collect(self, live: Ints) -> None:
         """Forget every number that is not among these."""
         self.known.keep_only(live)
-        self._collect_at = max(COLLECT_AT, 2 * len(self.known))
+        self._collect_at = max(JOIN_KEYS.now, 2 * len(self.known))
 
     def live_strings(self) -> Ints:
         return self.layout.string_codes(self.known.export()[1][:, 1:])

@@ -21,6 +21,7 @@ from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.compiled import loop
 from streamproof.kernels.sorting import order_by
+from streamproof.thresholds import TIES
 
 KEY: Final = 0
 LE: Final = 1
@@ -28,7 +29,6 @@ RE: Final = 2
 W: Final = 3
 PAYLOAD: Final = 4  # the first cell of the payload
 LEAST: Final = -(2**63)
-SMALL: Final = 24  # so many rows are sorted by insertion
 
 
 def ints(*values: int) -> Ints:
@@ -45,7 +45,7 @@ def ordered(key: Ints, le: Ints, re: Ints, w: Ints, cells: Cells, *, spare: int 
     # for columns that may not be written to, all that is compiled would be compiled once more
     key, le, re, w = (column if column.flags.writeable else column.copy() for column in (key, le, re, w))
     rows: Cells = _arranged(order_by(key, le), key, le, re, w, cells, spare)
-    return rows[: _settle(rows)]
+    return rows[: _settle(rows, TIES.now)]
 
 
 def merged(first: Cells, second: Cells, *, before: int) -> Cells:
@@ -158,7 +158,7 @@ def _arranged(order, key, le, re, w, cells, spare):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True)
-def _settle(rows):  # type: ignore[no-untyped-def]
+def _settle(rows, short):  # type: ignore[no-untyped-def]
     """Rows sorted by key and le become a run, in place; gives how many are left."""
     first, is_run = 0, True
     while first < len(rows):
@@ -167,25 +167,25 @@ def _settle(rows):  # type: ignore[no-untyped-def]
         while last < len(rows) and rows[last, KEY] == rows[first, KEY] and rows[last, LE] == rows[first, LE]:
             last += 1
         if last - first > 1:
-            _sort_ties(rows, first, last)
+            _sort_ties(rows, first, last, short)
             is_run = False
         first = last
     return len(rows) if is_run else _collapse(rows)
 
 
 @njit(cache=True)
-def _sort_ties(rows, first, last):  # type: ignore[no-untyped-def]
+def _sort_ties(rows, first, last, short):  # type: ignore[no-untyped-def]
     """Sort some rows by payload and re, in place: insertion in short pieces, then merging."""
     size = last - first
     order = np.arange(first, last)
-    for low in range(0, size, SMALL):
-        for i in range(low + 1, min(low + SMALL, size)):
+    for low in range(0, size, short):
+        for i in range(low + 1, min(low + short, size)):
             j, moving = i, order[i]
             while j > low and compare_all(rows, order[j - 1], rows, moving) > 0:
                 order[j] = order[j - 1]
                 j -= 1
             order[j] = moving
-    step = SMALL
+    step = short
     while step < size:
         order = _merge_orders(rows, order, step)
         step *= 2

@@ -10,9 +10,7 @@ import numpy as np
 from numba import njit
 
 from streamproof.kernels.cells import Ints
-
-DIGIT = 11  # bits per pass: a table of 2,048 counters stays in the first cache
-PACKED = 63
+from streamproof.thresholds import DIGIT, PACKED_BITS
 
 
 def order_by(first: Ints, second: Ints) -> Ints:
@@ -24,14 +22,14 @@ def order_by(first: Ints, second: Ints) -> Ints:
         second, low_second, high_second = first, low_first, low_first
     bits_first, bits_second = (high_first - low_first).bit_length(), (high_second - low_second).bit_length()
     bits_index = (len(first) - 1).bit_length()
-    if bits_first + bits_second + bits_index > PACKED:
-        if max(bits_first, bits_second) + bits_index > PACKED:
+    if bits_first + bits_second + bits_index > PACKED_BITS.now:
+        if max(bits_first, bits_second) + bits_index > PACKED_BITS.now:
             return np.lexsort((second, first))
         nothing = np.zeros_like(first)
         later = order_by(nothing, second)  # stable orders one after the other: the last one decides
         return later[order_by(nothing, first[later])]
     packed = _pack(first, second, low_first, low_second, bits_second, bits_index, rising)
-    order: Ints = _radix(packed, np.empty_like(packed), bits_index, bits_index + bits_first + bits_second)
+    order: Ints = _radix(packed, np.empty_like(packed), bits_index, bits_index + bits_first + bits_second, DIGIT.now)
     return order & ((1 << bits_index) - 1)
 
 
@@ -58,11 +56,11 @@ def _pack(first, second, low_first, low_second, bits_second, bits_index, alone):
 
 
 @njit(cache=True)
-def _radix(source, spare, low, high):  # type: ignore[no-untyped-def]
+def _radix(source, spare, low, high, digit_bits):  # type: ignore[no-untyped-def]
     """Sort by the bits from ``low`` up to ``high``, least significant digit first."""
     shift = low
     while shift < high:
-        bits = min(DIGIT, high - shift)
+        bits = min(digit_bits, high - shift)
         mask = (1 << bits) - 1
         starts = np.zeros((1 << bits) + 1, np.int64)
         for value in source:

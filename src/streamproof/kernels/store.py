@@ -41,8 +41,7 @@ from streamproof.kernels.runs import (
     ordered,
     pick,
 )
-
-GROWN = 4096  # below so many new rows nobody needs to tidy up
+from streamproof.thresholds import STORE_NEW
 
 
 class Events(NamedTuple):
@@ -256,7 +255,7 @@ class Store:
 
     def wants_tidying(self) -> bool:
         """Whether as much was added since the last tidying as was left then."""
-        return self._new > max(GROWN, self.room // 2)
+        return self._new > max(STORE_NEW.now, self.room // 2)
 
     @property
     def room(self) -> int:

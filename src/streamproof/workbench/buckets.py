@@ -41,7 +41,7 @@ from streamproof.workbench.progress import Progress
 from streamproof.workbench.promises import Broken, broken_promise
 from streamproof.workbench.schedule import Law
 from streamproof.workbench.store import Store
-from streamproof.workbench.subjects import WELL, Ran, failure_of, typed_of
+from streamproof.workbench.subjects import WELL, Ran, failure_of, sized, typed_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import MapState
@@ -182,7 +182,16 @@ class BucketSubject:
 
     name = "spark-buckets"
     streams = True
-    laws: tuple[Law, ...] = ("batching", "disorder", "restart", "emission", "partitions", "rewrite", "languages")
+    laws: tuple[Law, ...] = (
+        "batching",
+        "disorder",
+        "restart",
+        "emission",
+        "partitions",
+        "rewrite",
+        "languages",
+        "size",
+    )
     advances = True
 
     def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
@@ -192,7 +201,8 @@ class BucketSubject:
     def one(case: Case, registry: Registry) -> Ran:
         """Run one case."""
         try:
-            return _in_buckets(Hosted.of(case, registry))
+            with sized(case):
+                return _in_buckets(Hosted.of(case, registry))
         except Exception as error:
             return Ran(failure_of(error))
 

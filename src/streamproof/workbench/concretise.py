@@ -19,11 +19,12 @@ from streamproof.plan import nodes
 from streamproof.plan.check import check
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
+from streamproof.thresholds import NAMED
 from streamproof.workbench.case import Case, Stream
 from streamproof.workbench.covering import CoveringGroups
 from streamproof.workbench.draw.choices import RandomChoices
 from streamproof.workbench.draw.columns import Shape
-from streamproof.workbench.draw.dense import TYPES, UNITS
+from streamproof.workbench.draw.dense import HABITS, TYPES, UNITS
 from streamproof.workbench.draw.operators import Made
 from streamproof.workbench.draw.plans import shape_of
 from streamproof.workbench.facets import LIVES, Events, events, is_possible, small_stream
@@ -32,7 +33,7 @@ from streamproof.workbench.holes import WINDOWS as WINDOW_KINDS
 from streamproof.workbench.holes import Hole, OneOf, WindowHole
 from streamproof.workbench.intent import Intent
 from streamproof.workbench.modules import all_modules
-from streamproof.workbench.schedule import Schedule
+from streamproof.workbench.schedule import Lowered, Schedule
 
 RUNS: Final[dict[str, tuple[Any, ...]]] = {
     "cuts": (0, 1, 3),
@@ -44,6 +45,7 @@ RUNS: Final[dict[str, tuple[Any, ...]]] = {
     "door": ("plan", "json", "xml", "python"),
     "live": (False, True),
     "buckets": (1, 2, 3),
+    "thresholds": ("usual", "some", "all"),
 }
 """What a run may do, as factors."""
 
@@ -162,7 +164,7 @@ def _cases(intent: Intent, rows: list[dict[str, Any]], chance: random.Random, re
     many = [_streams(schemas, row, choices, data_of(intent)) for row in rows]
     endless = any(stream.is_endless for one in many for stream in one)
     horizon = choices.integer(10, 40) if endless or choices.chance(10) else None
-    size = 1000 if all(row["boundary"] == "none" or row["pattern"] == "dense" for row in rows) else LARGE
+    size = 1000 if all(row["boundary"] == "none" or row["pattern"] in HABITS for row in rows) else LARGE
     shapes = [shape_of(*(streams[n] for streams in many), size=size) for n in range(len(leaves))]
     filler = Filler(
         choices, rows[0], _numbers(intent), _sources(leaves, shapes), schemas_of(schemas), registry, horizon
@@ -224,6 +226,17 @@ def _with_fragment(plan: Plan, fragment: str, schemas: Mapping[str, Schema]) -> 
     return plan
 
 
+def drawn_thresholds(word: str, seed: int) -> Lowered:
+    """Thresholds that are lowered, each to a number with which a stream of a few events takes the ways of a large one.
+
+    >>> drawn_thresholds("usual", 3)
+    ()
+    """
+    chance = random.Random(f"thresholds/{seed}")  # noqa: S311  # test data, not secrets
+    share = {"usual": 0.0, "some": 0.4, "all": 1.0}[word]
+    return tuple((one.name, chance.choice(one.others)) for one in NAMED.values() if chance.random() < share)
+
+
 def _case(
     name: str, planned: tuple[Plan, int | None], streams: list[Stream], row: Mapping[str, Any], seed: int
 ) -> Case:
@@ -232,6 +245,7 @@ def _case(
         row = {**row, "live": True}  # where it does something
     used = nodes.sources(plan)
     named = {source: stream for source, stream in zip(NAMES, streams, strict=False) if source in used}
-    schedule = Schedule(seed=seed, **{name: cast("Any", row[name]) for name in RUNS})
+    run = {name: cast("Any", row[name]) for name in RUNS}
+    schedule = Schedule(seed=seed, **{**run, "thresholds": drawn_thresholds(row["thresholds"], seed)})
     shown = {factor: str(value) for factor, value in row.items()}
     return Case(plan, named, horizon, schedule=schedule, seed=seed, scenario=name, factors=shown)

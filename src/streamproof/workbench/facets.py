@@ -17,7 +17,7 @@ from streamproof.events.schema import Schema
 from streamproof.generate import Facets, contradiction, generated
 from streamproof.workbench.case import Row, Stream
 from streamproof.workbench.draw.choices import Choices
-from streamproof.workbench.draw.dense import random_stream
+from streamproof.workbench.draw.dense import HABITS, random_stream
 from streamproof.workbench.holes import any as anything
 from streamproof.workbench.holes import options_of
 
@@ -25,7 +25,7 @@ WORDS: Final[dict[str, tuple[Any, ...]]] = {
     "shape": ("interval", "point", "edge"),
     "duration": ("short", "point", "long", "infinite"),
     "overlap": ("medium", "low", "high"),
-    "pattern": ("random", "disjoint", "staggered", "back_to_back", "duplicates", "dense"),
+    "pattern": ("random", "disjoint", "staggered", "back_to_back", "duplicates", *HABITS),
     "liveliness": ("steady", "never", "final", "lazy", "eager"),
     "disorder": ("in_order", "slightly", "out_of_order", "highly"),
     "speculation": ("none", "shrink", "extend", "full", "chains", "mixed"),
@@ -37,7 +37,7 @@ WORDS: Final[dict[str, tuple[Any, ...]]] = {
     "start": ("zero", "negative"),
     "fragment": ("none", "speculative", "duplicates", "both"),
 }
-"""Every facet with its words, the usual one first. The pattern ``dense`` packs everything into a few ticks."""
+"""Every facet with its words, the usual one first. Patterns from ``dense`` on pack all into a few ticks."""
 
 LIVES: Final = ("shape", "duration", "pattern", "speculation")
 _SMALL: Final[dict[str, dict[Any, Any]]] = {
@@ -93,7 +93,7 @@ def is_possible(words: Mapping[str, Any]) -> bool:
     """Whether a stream can be like that."""
     if any(name not in words for name in LIVES):
         return True
-    return words["pattern"] == "dense" or _possible(*(words[name] for name in LIVES))
+    return words["pattern"] in HABITS or _possible(*(words[name] for name in LIVES))
 
 
 @lru_cache(maxsize=4096)
@@ -106,8 +106,9 @@ def small_stream(
 ) -> Stream:
     """A stream of a handful of events with these facets; a dense one has times and payloads in common with ``like``."""
     count = choices.integer(2, data.most)
-    if words["pattern"] == "dense" and data.pattern is None:
-        return random_stream(choices, schema, most=data.most + 4, far=False, like=like)
+    if words["pattern"] in HABITS and data.pattern is None:
+        habit = words["pattern"]
+        return random_stream(choices, schema, most=data.most + 4, far=False, like=like, habit=habit)
     return Stream.of(_generated(schema, count, choices.integer(0, 2**31), _facets(words, data)))
 
 

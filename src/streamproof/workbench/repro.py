@@ -102,7 +102,7 @@ def read(document: Mapping[str, Any]) -> Repro:
             {name: _read_stream(stream) for name, stream in document["streams"].items()},
             document["horizon"],
             Limits(windows_per_event=document["windows_per_event"]),
-            Schedule(**document["schedule"]),
+            Schedule.read(document["schedule"]),
             document["seed"],
             document["scenario"],
         )

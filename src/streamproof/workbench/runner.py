@@ -26,6 +26,7 @@ from streamproof.events.history import History
 from streamproof.kernels.modulecheck import check_module
 from streamproof.plan.modules import Registry
 from streamproof.workbench.bench import Bench, engine_names, open_bench
+from streamproof.workbench.both_ways import Differs, differing
 from streamproof.workbench.case import Case
 from streamproof.workbench.concretise import concrete_group, covering_groups
 from streamproof.workbench.repro import Repro
@@ -198,15 +199,20 @@ def run_tasks(tasks: Sequence[Task], suite: Suite, bench: Bench, options: Option
 
 def judged(judge: Judge, groups: Sequence[Sequence[Case]], suite: str, options: Options) -> Tally:
     """What an engine does with cases; the first difference that shows again when its case runs alone is shrunk."""
-    tally, began, tries = Tally(judge.subject.name), perf_counter(), 0
+    tally, began = Tally(judge.subject.name), perf_counter()
     cases = [case for group in groups for case in group]
-    for case, verdict in zip(cases, judge.verdicts(cases), strict=True):
+    verdicts = judge.verdicts(cases)
+    for case, verdict in zip(cases, verdicts, strict=True):
         count(tally, case, verdict, judge.subject.laws)
-        if verdict.is_found and tries < ALONE and not any(one.verdict.word == "fails" for one in tally.found):
-            tries += 1
-            seconds = min(options.shrink_seconds, max(SHORTEST, options.until - monotonic()))
-            small, again = judge.shrunk(case, verdict, seconds=seconds, beside=cases)
-            tally.found[:] = [Repro(small, again, judge.subject.name, judge.oracle.name, suite)]
+    found = [Differs(judge, case, v) for case, v in zip(cases, verdicts, strict=True) if v.is_found]
+    others = list(differing(judge, cases, verdicts))
+    tally.words.update(one.verdict.word for one in others)
+    for differs in [*found, *others][:ALONE]:
+        seconds = min(options.shrink_seconds, max(SHORTEST, options.until - monotonic()))
+        small, again = differs.judge.shrunk(differs.case, differs.verdict, seconds=seconds, beside=cases)
+        tally.found[:] = [Repro(small, again, differs.judge.subject.name, judge.oracle.name, suite)]
+        if again.word == "fails":
+            break
     for group in groups:
         tally.coverage.add(group)
     tally.seconds = perf_counter() - began

@@ -10,14 +10,26 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal, TypeAlias
 
 from streamproof.kernels.base import Emission
+from streamproof.thresholds import NAMED
 
 Door: TypeAlias = Literal["plan", "json", "xml", "python"]
+Lowered: TypeAlias = "tuple[tuple[str, int], ...]"
 Law: TypeAlias = Literal[
-    "batching", "disorder", "interleaving", "restart", "emission", "partitions", "rewrite", "languages", "live"
+    "batching",
+    "disorder",
+    "interleaving",
+    "restart",
+    "emission",
+    "partitions",
+    "rewrite",
+    "languages",
+    "live",
+    "size",
 ]
 LAW_OF: Final[dict[str, Law]] = {
     "reorder": "disorder",
@@ -28,6 +40,7 @@ LAW_OF: Final[dict[str, Law]] = {
     "optimise": "rewrite",
     "door": "languages",
     "live": "live",
+    "thresholds": "size",
     "cuts": "batching",
 }
 """The law that a field of the schedule puts to the test. Most others need pieces, so that of the pieces comes last."""
@@ -47,6 +60,13 @@ class Schedule:
     optimise: bool = False  # the plan is rewritten first
     door: Door = "plan"  # the plan is printed in this language and read back
     live: bool = False  # pushed and pulled as a running query, with validation at its door
+    thresholds: Lowered = ()  # numbers at which code takes another way, by name, that are others than usual
+
+    @staticmethod
+    def read(data: Mapping[str, Any]) -> Schedule:
+        """The inverse of `as_dict`; thresholds that are not there any more are left out."""
+        kept = data.get("thresholds", {}).items()
+        return Schedule(**{**data, "thresholds": tuple((name, value) for name, value in kept if name in NAMED)})
 
     @property
     def laws(self) -> tuple[Law, ...]:
@@ -58,8 +78,9 @@ class Schedule:
         return not self.laws
 
     def as_dict(self) -> dict[str, Any]:
-        """What differs from the plain schedule, as plain data: ``Schedule(**s.as_dict()) == s``."""
-        return {name: value for name, value in asdict(self).items() if value != DEFAULTS[name]}
+        """What differs from the plain schedule, as plain data: ``Schedule.read(s.as_dict()) == s``."""
+        found = {name: value for name, value in asdict(self).items() if value != DEFAULTS[name]}
+        return {**found, "thresholds": dict(self.thresholds)} if self.thresholds else found
 
 
 DEFAULTS: Final[dict[str, Any]] = {item.name: item.default for item in fields(Schedule)}

@@ -88,6 +88,9 @@ def _plainer_runs(case: Case) -> Iterator[Case]:
     for name in LAW_OF:
         if getattr(case.schedule, name) != DEFAULTS[name]:
             yield replace(case, schedule=replace(case.schedule, **{name: DEFAULTS[name]}))
+    for kept in case.schedule.thresholds:  # one of them alone
+        if len(case.schedule.thresholds) > 1:
+            yield replace(case, schedule=replace(case.schedule, thresholds=(kept,)))
     if case.schedule.cuts > 0 or (
         case.schedule.restart and not case.schedule.cuts
     ):  # event by event: then fewer events do not move the cuts

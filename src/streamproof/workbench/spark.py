@@ -41,7 +41,16 @@ from streamproof.plan.modules import Registry
 from streamproof.workbench.buckets import BucketSubject, Hosted
 from streamproof.workbench.case import Case
 from streamproof.workbench.schedule import Law
-from streamproof.workbench.subjects import EngineSubject, Ran, Subject, failure_of, plan_of, settings_of, typed_of
+from streamproof.workbench.subjects import (
+    EngineSubject,
+    Ran,
+    Subject,
+    failure_of,
+    plan_of,
+    settings_of,
+    sized,
+    typed_of,
+)
 from streamproof.workbench.verdict import Failure
 
 if TYPE_CHECKING:
@@ -237,7 +246,7 @@ class SparkBatchSubject:
 
     name = "spark-batch"
     streams = False
-    laws: tuple[Law, ...] = ("partitions", "rewrite", "languages")
+    laws: tuple[Law, ...] = ("partitions", "rewrite", "languages", "size")
     advances = False
 
     def __init__(self, spark: SparkSession) -> None:
@@ -268,6 +277,10 @@ class SparkBatchSubject:
         return found
 
     def _together(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
+        with sized(cases[0]):  # one job, so one size for all
+            return self._as_one_job(cases, registry)
+
+    def _as_one_job(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
         typed = typed_of(cases[0], registry)
         with told(typed), meaning(self.spark):
             context = Context(self.spark, settings_of(cases[0], registry), {})

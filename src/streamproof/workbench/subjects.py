@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,6 +28,7 @@ from streamproof.plan.check import Typed
 from streamproof.plan.driving import Pairing
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
+from streamproof.thresholds import lowered
 from streamproof.workbench.advancing import arrived
 from streamproof.workbench.case import Case
 from streamproof.workbench.doors import through
@@ -65,6 +67,11 @@ def settings_of(case: Case, registry: Registry) -> Settings:
     return Settings(horizon=case.horizon, limits=case.limits, registry=registry, optimise=case.schedule.optimise)
 
 
+def sized(case: Case) -> AbstractContextManager[None]:
+    """While this lasts, code takes its ways for many rows as the schedule says."""
+    return lowered(dict(case.schedule.thresholds))
+
+
 def plan_of(case: Case) -> Plan:
     """The plan as it comes through the door of the schedule."""
     return through(case.plan, case.schedule.door)
@@ -87,7 +94,7 @@ class EngineSubject:
     """An engine over whole inputs: the result alone counts."""
 
     streams = False
-    laws: tuple[Law, ...] = ("rewrite", "languages")
+    laws: tuple[Law, ...] = ("rewrite", "languages", "size")
     advances = False
 
     def __init__(self, engine: Engine, *, name: str | None = None) -> None:
@@ -97,6 +104,10 @@ class EngineSubject:
         return [self._one(case, registry) for case in cases]
 
     def _one(self, case: Case, registry: Registry) -> Ran:
+        with sized(case):
+            return self._ran(case, registry)
+
+    def _ran(self, case: Case, registry: Registry) -> Ran:
         try:
             typed = typed_of(case, registry)
             inputs = {name: list(to_batches(stream.physical)) for name, stream in case.streams.items()}
@@ -113,6 +124,7 @@ class LocalSubject:
     streams = True
     laws: tuple[Law, ...] = (
         "batching", "disorder", "interleaving", "restart", "emission", "rewrite", "languages", "live",
+        "size",
     )  # fmt: skip
     advances = True
 
@@ -120,6 +132,10 @@ class LocalSubject:
         return [self._one(case, registry) for case in cases]
 
     def _one(self, case: Case, registry: Registry) -> Ran:
+        with sized(case):
+            return self._ran(case, registry)
+
+    def _ran(self, case: Case, registry: Registry) -> Ran:
         try:
             found = self._output(case, registry)
             final = case.schedule.emission == "final"

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 import streamproof as sp
 from streamproof.engines.base import Settings, prepare
 from streamproof.engines.local import LocalEngine
-from streamproof.engines.local.gathering import ENOUGH, gathered
+from streamproof.engines.local.gathering import gathered
 from streamproof.errors import InputError, PlanError, StreamproofError
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
 from streamproof.events.schema import Schema
+from streamproof.thresholds import GATHERED
 from streamproof.workbench.modules import all_modules
 from tests.engines.local.test_local import typed_case
 
@@ -53,9 +54,9 @@ def test_none_waits_longer_than_it_may() -> None:
 
 
 def test_enough_rows_do_not_wait() -> None:
-    large = Batch.from_rows(SCHEMA, [(0, 1, 1, {"v": 0})] * ENOUGH)
+    large = Batch.from_rows(SCHEMA, [(0, 1, 1, {"v": 0})] * GATHERED.usual)
     made = list(gathered([point(0), ("S", large), point(1)], latency=60))
-    assert [batch.rows.num_rows for _, batch in made] == [ENOUGH + 1, 1]
+    assert [batch.rows.num_rows for _, batch in made] == [GATHERED.usual + 1, 1]
 
 
 def test_a_query_gives_the_same_history_in_fewer_pushes() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from streamproof.events.time import FOREVER
 from streamproof.kernels.cells import Ints
-from streamproof.kernels.windows import outputs as module
 from streamproof.kernels.windows.outputs import UNKNOWN, Memory, Outputs
 from streamproof.kernels.windows.segments import Bools, Rows, Windows
+from streamproof.thresholds import OUTPUT_PARTS
 
 Key = tuple[int, int]  # group and start; a window is 5 long
 Known = dict[Key, tuple[int, object, list[int]]]  # its hold, its state, and the cells of its rows
@@ -48,7 +48,7 @@ def among(keys: set[Key], windows: Windows) -> Bools:
 
 @pytest.mark.parametrize("few", [1, 4, 2048])
 def test_parts_are_one_table(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FEW", few)
+    monkeypatch.setattr(OUTPUT_PARTS, "now", few)
     most = 0
     for seed in range(30):
         random, outputs, known = Random(seed), Outputs(1, stateful=True), Known()

@@ -13,11 +13,10 @@ from streamproof.engines.inputs import Input, Loaded, Part, unchecked
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.batch import Batch
 from streamproof.events.stream import CTI, PhysicalStream
+from streamproof.thresholds import PIECES
 
 if TYPE_CHECKING:
     from streamproof.engines.local.query import RunningQuery
-
-MOST_PIECES = 64
 
 
 class Feed:
@@ -109,8 +108,8 @@ def cut(part: Part, most_rows: int | None = None) -> Iterator[Part]:
         yield part
         return
     ends = np.flatnonzero(part.kinds == CTI) + 1
-    if len(ends) > MOST_PIECES:
-        ends = ends[np.linspace(len(ends) / MOST_PIECES, len(ends), MOST_PIECES).astype(np.int64) - 1]
+    if len(ends) > PIECES.now:
+        ends = ends[np.linspace(len(ends) / PIECES.now, len(ends), PIECES.now).astype(np.int64) - 1]
     even = np.arange(0, len(part), most_rows or max(1, len(part)))
     for start, end in pairwise(np.unique(np.concatenate([even, ends, [len(part)]])).tolist()):
         yield part.slice(start, end - start)

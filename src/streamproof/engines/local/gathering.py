@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 
 from streamproof.events.batch import Batch
+from streamproof.thresholds import GATHERED
 
-ENOUGH: Final = 32_768  # so many rows are worth a push of their own
 Clock = Callable[[], float]
 Source = TypeVar("Source", bound=Hashable)
 Part = TypeVar("Part")
@@ -45,7 +45,7 @@ class Waiting(Generic[Source, Part]):
     @property
     def is_due(self) -> bool:
         """Whether the time is up, or enough has come."""
-        return bool(self._held) and (self._rows >= ENOUGH or self._clock() - self._since >= self.latency)
+        return bool(self._held) and (self._rows >= GATHERED.now or self._clock() - self._since >= self.latency)
 
     def take(self) -> list[tuple[Source, Part]]:
         """All that waits, one part for each source; then nothing waits."""

@@ -29,8 +29,8 @@ from streamproof.kernels.linear import lifetime
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.labels import label
+from streamproof.thresholds import STRINGS_HELD
 
-STRINGS_BEFORE_COLLECTION = 100_000
 EVENTS_OUT = "events out"  # beside the state of a kernel
 
 
@@ -92,7 +92,7 @@ class Graph:
         self._advance_apart, self._seal = advance_apart, seal
         self._by_identity: dict[str, int] = {}
         self._groups: list[Groups] = []  # outer ones before inner ones
-        self._collect_at = STRINGS_BEFORE_COLLECTION
+        self._collect_at = STRINGS_HELD.now
         self._output = -1 if typed is None else self.add(typed)
 
     # --- plans come and go --------------------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ class Graph:
     def _forget_strings(self) -> None:
         strings = self.context.strings
         strings.keep_only(np.concatenate([step.kernel.live_strings() for step in self.steps]))
-        self._collect_at = max(STRINGS_BEFORE_COLLECTION, 2 * len(strings))
+        self._collect_at = max(STRINGS_HELD.now, 2 * len(strings))
 
     # --- looking inside, and state ------------------------------------------------------------------------------------
 

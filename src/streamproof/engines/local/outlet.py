@@ -17,8 +17,7 @@ from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import RE, Schema
 from streamproof.events.time import BEGINNING
 from streamproof.kernels.delta import Delta
-
-PARTS_BEFORE_SUM = 64
+from streamproof.thresholds import PARTS_KEPT
 
 
 class Outlet:
@@ -53,7 +52,7 @@ class Outlet:
     def _keep(self, batch: Batch) -> None:
         """Remember a batch; many are summed to one, and with the long sum only when they have grown as long."""
         self._kept.append(batch)
-        if len(self._kept) < PARTS_BEFORE_SUM:
+        if len(self._kept) < PARTS_KEPT.now:
             return
         long, *short = self._kept
         recent = History.from_batches(self.schema, short, allow_negative=True).to_batch(frontier=self.frontier)

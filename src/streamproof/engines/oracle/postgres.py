@@ -11,6 +11,7 @@ from streamproof.engines.oracle.database import Columns, marked_error, out_of_me
 from streamproof.engines.oracle.postgres_library import needed, source_of
 from streamproof.engines.oracle.postgres_sql import PostgresSql, no_nul
 from streamproof.errors import InfrastructureError, StreamproofError
+from streamproof.thresholds import ANALYZED
 
 _SETTINGS = (
     "SET LOCAL standard_conforming_strings = on",
@@ -20,7 +21,6 @@ _SETTINGS = (
     "SET LOCAL client_min_messages = error",
     "SET LOCAL synchronous_commit = off",
 )
-_WORTH_ANALYZING = 1000
 _ESCAPES = (("\\", "\\\\"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
 
 
@@ -45,7 +45,7 @@ class Postgres:
 
     def create(self, table: str, query: str) -> int:
         rows = self._run(f"CREATE TEMP TABLE {table} ON COMMIT DROP AS {query}").rowcount
-        if rows >= _WORTH_ANALYZING:
+        if rows >= ANALYZED.now:
             self._run(f"ANALYZE {table}")
         return rows
 
@@ -73,7 +73,7 @@ class Postgres:
                     copy.write(_copy_text(batch))
         except psycopg.Error as error:
             raise _ours(error) from None
-        if rows.num_rows >= _WORTH_ANALYZING:
+        if rows.num_rows >= ANALYZED.now:
             self.execute(f"ANALYZE {table}")
 
     def _rows(self, query: str) -> list[tuple[object, ...]]:

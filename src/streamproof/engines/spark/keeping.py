@@ -28,11 +28,10 @@ from streamproof.engines.spark.output import (
     place_of,
 )
 from streamproof.engines.spark.stream.checkpoint import write_atomically
+from streamproof.thresholds import LISTED_FILES, MERGED_BYTES
 
 Step: TypeAlias = Literal["written", "renamed", "recorded", "removed"]
 FANOUT: Final = 8  # files of one level that are merged
-LARGEST: Final = 32 << 20  # bytes that are merged at once
-LISTED: Final = 256  # files in a list; twice as many are not kept in the state
 
 
 class Folder:
@@ -79,7 +78,7 @@ def merged(folder: Folder, stem: str, parts: Parts, number: int) -> Parts:
     while len(parts) >= FANOUT:
         last = parts[-FANOUT:]
         level, ending = last[0].level, last[0].name.rpartition(".")[2]
-        if any(part.level != level for part in last) or sum(part.size for part in last) > LARGEST:
+        if any(part.level != level for part in last) or sum(part.size for part in last) > MERGED_BYTES.now:
             break
         data = joined((content_of(folder.place, part) for part in last), ending)
         name = name_of(stem, last[0].span[0], last[-1].span[1], ending)
@@ -90,13 +89,13 @@ def merged(folder: Folder, stem: str, parts: Parts, number: int) -> Parts:
 def put_aside(folder: Folder, kind: str, parts: Parts, number: int) -> Parts:
     """The parts, with the first ones in a list of their own if there are many."""
     lists = sum(part.name.startswith(f"{LISTS}/") for part in parts)
-    if len(parts) - lists < 2 * LISTED:
+    if len(parts) - lists < 2 * LISTED_FILES.now:
         return parts
-    listed = parts[lists : lists + LISTED]
+    listed = parts[lists : lists + LISTED_FILES.now]
     name = name_of(f"{LISTS}/{kind}", listed[0].span[0], listed[-1].span[1], "json")
     document = [{"name": p.name, "size": p.size, "digest": p.digest, "level": p.level} for p in listed]
     aside = folder.put(name, number, json.dumps(document).encode())
-    return (*parts[:lists], aside, *parts[lists + LISTED :])
+    return (*parts[:lists], aside, *parts[lists + LISTED_FILES.now :])
 
 
 def replaced(folder: Folder, before: State, after: State) -> list[str]:

@@ -29,10 +29,11 @@ from streamproof.kernels.lasting_events.scopes import NO_REACH, Scopes, Stretch,
 from streamproof.kernels.lasting_events.settled import Slices
 from streamproof.kernels.pairs import Keys, cells_of
 from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, gather, ordered
-from streamproof.kernels.store import GROWN, Store
+from streamproof.kernels.store import Store
 from streamproof.kernels.windows.kept import Kept
 from streamproof.plan.check import Typed
 from streamproof.plan.driving import During
+from streamproof.thresholds import STORE_NEW
 
 LEAST = -(2**63)
 
@@ -227,7 +228,7 @@ class DuringKernel:
     # --- cleanup ------------------------------------------------------------------------------------------------------
 
     def _settle_now_and_then(self) -> None:
-        if min(self.frontiers) > self._settled and self._fresh > max(GROWN, self._left):
+        if min(self.frontiers) > self._settled and self._fresh > max(STORE_NEW.now, self._left):
             self._settle()
             self._left, self._fresh = self.live_rows(), 0
             if self.keys.wants_collection() or self.subs.wants_collection():

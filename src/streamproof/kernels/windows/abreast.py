@@ -140,6 +140,7 @@ def _write_groups(sums, width, low_group, emitted, found, size):  # type: ignore
 
 @loop
 def _enlist_anew(rows, stretches, numbers, heads, links):  # type: ignore[no-untyped-def]
+    """Put every group into the list of its next window."""
     heads[:] = NONE
     for group in range(len(links)):
         links[group, WINDOW], links[group, BEFORE], links[group, AFTER] = FOREVER, NONE, NONE

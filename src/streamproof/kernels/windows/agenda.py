@@ -12,17 +12,17 @@ import numpy as np
 from numba import njit
 
 from streamproof.events.time import FOREVER
+from streamproof.thresholds import LISTS
 
 WINDOW, BEFORE, AFTER = range(3)  # of a group: its window, and its neighbours in the list
 NONE: Final = -1
-LISTS: Final = 256
 
 
 class Agenda:
     """The next window of each group."""
 
     def __init__(self) -> None:
-        self.heads = np.full(LISTS, NONE, np.int64)  # the first group of each list
+        self.heads = np.full(LISTS.now, NONE, np.int64)  # the first group of each list
         self.links = _unlisted(64)  # by group
 
     def admit(self, groups: int) -> None:
@@ -40,7 +40,7 @@ def _unlisted(groups: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
 @njit(cache=True, inline="always")
 def enlist(heads, links, group, window):  # type: ignore[no-untyped-def]
     """Put a group that is in no list into that of a window."""
-    place = window & (LISTS - 1)
+    place = window & (len(heads) - 1)
     after = heads[place]
     links[group, WINDOW], links[group, BEFORE], links[group, AFTER] = window, NONE, after
     if after != NONE:
@@ -53,7 +53,7 @@ def strike(heads, links, group):  # type: ignore[no-untyped-def]
     """Take a group out of its list."""
     before, after = links[group, BEFORE], links[group, AFTER]
     if before == NONE:
-        heads[links[group, WINDOW] & (LISTS - 1)] = after
+        heads[links[group, WINDOW] & (len(heads) - 1)] = after
     else:
         links[before, AFTER] = after
     if after != NONE:

@@ -21,12 +21,12 @@ from streamproof.kernels.compiled import loop
 from streamproof.kernels.sorting import order_by
 from streamproof.kernels.windows.accumulators import carry_row
 from streamproof.kernels.windows.timelines import FIRST, LEAST_ROOM, SIZE, longer
+from streamproof.thresholds import AHEAD
 
 NEVER: Final = 2**63 - 1
 ROOM: Final = 2
 DOUBT: Final = 3  # of a group: some of its entries may cancel
 ARITY: Final = 4
-MANY: Final = 4096
 
 
 class Ahead:
@@ -60,8 +60,8 @@ class Ahead:
 
     def settle(self, spec: Ints) -> None:
         """Add up entries that may cancel, once there are many."""
-        if self.doubtful > max(MANY, len(self) // 2):
-            self.make_room(MANY, spec)
+        if self.doubtful > max(AHEAD.now, len(self) // 2):
+            self.make_room(AHEAD.now, spec)
 
     def export(self, spec: Ints) -> Cells:
         """All entries in order, each with its group and instant before it; those of one instant are one."""

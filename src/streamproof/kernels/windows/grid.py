@@ -23,8 +23,8 @@ from streamproof.kernels.windows.outputs import Outputs, Part
 from streamproof.kernels.windows.segments import NO_WINDOWS, Bools, Windows, once, unique_windows
 from streamproof.plan.limits import too_many_windows
 from streamproof.plan.windows import Hopping, Tumbling
+from streamproof.thresholds import FEW_WINDOWS
 
-FEW = 16
 NONE_MOVED = np.zeros(0, np.bool_)
 EARLIEST, MANY = -(2**63), 2**63 - 1
 LONGEST = 2**60  # longer windows would leave the range of int64
@@ -97,7 +97,11 @@ class Grid:
         begin, end = self.offset + first_due * self.hop, self.offset + last_due * self.hop + self.size
         if first_due > last_due:
             return NO_WINDOWS
-        few = last_due - first_due < max(FEW, store.room // FEW) and begin > BEGINNING and end < FOREVER
+        few = (
+            last_due - first_due < max(FEW_WINDOWS.now, store.room // FEW_WINDOWS.now)
+            and begin > BEGINNING
+            and end < FOREVER
+        )
         only = store.only_key() if few and not self.may_be_many(store.longest) else None
         if only is not None:
             start = self.start(np.arange(first_due, last_due + 1))  # whoever looks for members finds which have none

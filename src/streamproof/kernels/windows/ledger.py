@@ -9,8 +9,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 from numba import njit
 
@@ -18,9 +16,9 @@ from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.compiled import loop
 from streamproof.kernels.windows.accumulators import Accumulators, add_rows, carry_row
 from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, is_nothing
+from streamproof.thresholds import LEDGER_NEW
 
 BASE, FIRST, SIZE, ROOM = range(4)  # of a stretch: where it begins, its first row, its rows, and room from the base on
-FEW: Final = 4096  # below so many new rows nobody needs to sweep
 
 
 class Ledger:
@@ -69,7 +67,7 @@ class Ledger:
 
     def wants_sweeping(self) -> bool:
         """Whether as many rows came as the last sweep left."""
-        return self._new > max(FEW, self._left)
+        return self._new > max(LEDGER_NEW.now, self._left)
 
     def export(self) -> Cells:
         """All rows in the order of groups and places."""

@@ -25,12 +25,13 @@ from streamproof.kernels.cells import Layout
 from streamproof.kernels.windows.answers import Answers
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.outputs import UNKNOWN, Memory
-from streamproof.kernels.windows.seen import TOGETHER, Sight
+from streamproof.kernels.windows.seen import Sight
 from streamproof.kernels.windows.segments import Bools, Members, Rows
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.failures import MOST_EVENTS, DeadLetter, module_failed, place
 from streamproof.plan.modules import Module, WindowSpan
+from streamproof.thresholds import SEEN_AT_ONCE
 
 _Pieces: TypeAlias = Iterable[list[Any]]
 
@@ -134,7 +135,8 @@ class Modules:
         if not self._timed:
             return repeat(None, len(members))
         le, re = members.windows.le, members.windows.re
-        parts = (slice(first, first + TOGETHER) for first in range(0, len(members), TOGETHER))
+        together = SEEN_AT_ONCE.now
+        parts = (slice(first, first + together) for first in range(0, len(members), together))
         bounds = chain.from_iterable(zip(le[part].tolist(), re[part].tolist(), strict=True) for part in parts)
         return map(tuple.__new__, repeat(WindowSpan), bounds)
 

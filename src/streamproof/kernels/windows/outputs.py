@@ -16,8 +16,8 @@ from streamproof.kernels.compiled import loop
 from streamproof.kernels.interning import Interner
 from streamproof.kernels.sorting import order_by
 from streamproof.kernels.windows.segments import NO_WINDOWS, Bools, Rows, Windows, find
+from streamproof.thresholds import OUTPUT_PARTS
 
-FEW: Final = 2048  # windows that are not worth a part of their own
 States = npt.NDArray[np.object_]
 """Per window the state that an incremental module keeps, or `UNKNOWN`."""
 
@@ -106,7 +106,7 @@ class Part:
 
     @property
     def wants_tidying(self) -> bool:
-        return self._gone > 0 and (len(self.hold) < FEW or 2 * self._gone > len(self.hold))
+        return self._gone > 0 and (len(self.hold) < OUTPUT_PARTS.now or 2 * self._gone > len(self.hold))
 
     def with_more(self, more: Part) -> Part:
         """One part of two tidy ones; no window is in both."""
@@ -191,7 +191,7 @@ class Outputs:
             return
         states = memory.states if self._stateful and memory is not None else None
         self.parts.append(Part(windows, hold, rows, states))
-        while len(self.parts) > 1 and len(self.parts[-2].hold) < max(FEW, 2 * len(self.parts[-1].hold)):
+        while len(self.parts) > 1 and len(self.parts[-2].hold) < max(OUTPUT_PARTS.now, 2 * len(self.parts[-1].hold)):
             last = self.parts.pop().tidied()
             self.parts[-1] = self.parts[-1].tidied().with_more(last)
 

@@ -35,7 +35,6 @@ from streamproof.kernels.windows.sliding import (
     DUE_BEFORE,
     PER_HOP,
     PER_WINDOW,
-    WORTH_KEEPING,
     adjust,
     announce,
     complete,
@@ -46,6 +45,7 @@ from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, Entries, Scratc
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.windows import Hopping, Tumbling
+from streamproof.thresholds import SLIDES_KEPT
 
 
 class Panes(Moving):
@@ -81,7 +81,7 @@ class Panes(Moving):
         self.long = Store(width=1)  # events without a start or an end, or in more windows than the limit
 
     def _empty_slides(self) -> None:
-        self.slides = Slides(self.sums.width, worth=self.grid.size >= WORTH_KEEPING * self.grid.hop)
+        self.slides = Slides(self.sums.width, worth=self.grid.size >= SLIDES_KEPT.now * self.grid.hop)
         self.slides.admit(len(self.agenda.links))
 
     # --- one batch ----------------------------------------------------------------------------------------------------
@@ -223,6 +223,7 @@ class Panes(Moving):
         return np.array([
             grid.size // self.pane, grid.hop // self.pane, self._first_open(step.frontier_before),
             grid.last_due(step.due_before), grid.last_due(step.due), self.pane, grid.offset,
+            SLIDES_KEPT.now,
         ])  # fmt: skip
 
     def _correct(self, starts: Cells, moves: Cells, numbers: Ints) -> int:

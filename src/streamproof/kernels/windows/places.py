@@ -5,7 +5,7 @@ Where events are dense, a sheet of all pairs that there could be takes their sum
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from streamproof.kernels.cells import Cells
 from streamproof.kernels.compiled import loop
 from streamproof.kernels.windows.accumulators import Accumulators, Values
 from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, Entries, Scratch, gathered, is_nothing
-
-SPARSE: Final = 4  # a sheet may have so many fields per event
-SMALL: Final = 64  # and so many more
+from streamproof.thresholds import SHEET_FIELDS, SHEET_PER_EVENT
 
 
 class Bounds(NamedTuple):
@@ -62,7 +60,7 @@ def collected(entries: Entries, values: Values, sums: Accumulators, out: Scratch
 
 def is_dense(fields: int, entries: Entries) -> bool:
     """Whether there are not too many fields for some events."""
-    return fields <= SPARSE * len(entries.group) + SMALL
+    return fields <= SHEET_PER_EVENT.now * len(entries.group) + SHEET_FIELDS.now
 
 
 def bounds_of(entries: Entries) -> Bounds:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, repeat
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from streamproof.kernels.interning import Interner
 from streamproof.kernels.windows.outputs import nets
 from streamproof.kernels.windows.segments import Bools, Members
 from streamproof.plan.modules import Clipping, Event
+from streamproof.thresholds import SEEN_AT_ONCE
 
-TOGETHER: Final = 1024  # windows whose events are made at once: few enough to stay in the cache
 Ranks = Callable[[Members], Ints]
 
 
@@ -112,10 +112,10 @@ class Sight:
             if (events := weights.total(w)) > self._most:
                 raise weights.too_long(events, self._most, at="what a module sees at once")
             at, le, re = at.repeat(w), le.repeat(w), re.repeat(w)
-        ends = np.searchsorted(members.window[at], np.arange(len(members) + 1))
+        ends, together = np.searchsorted(members.window[at], np.arange(len(members) + 1)), SEEN_AT_ONCE.now
         return chain.from_iterable(
-            self._some(members, at, le, re, ends[first : first + TOGETHER + 1])
-            for first in range(0, len(members), TOGETHER)
+            self._some(members, at, le, re, ends[first : first + together + 1])
+            for first in range(0, len(members), together)
         )
 
     def _some(self, members: Members, at: Ints, le: Ints, re: Ints, ends: Ints) -> Iterator[list[Any]]:

@@ -8,21 +8,19 @@ from numba import njit
 from streamproof.events.time import FOREVER
 from streamproof.kernels.compiled import loop
 from streamproof.kernels.windows.accumulators import add_rows, carry_row
-from streamproof.kernels.windows.agenda import AFTER, LISTS, NONE, WINDOW, enlist, strike
+from streamproof.kernels.windows.agenda import AFTER, NONE, WINDOW, enlist, strike
 from streamproof.kernels.windows.ledger import FIRST, SIZE
 from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, is_nothing, until
 
 # ``numbers``: panes per window, panes per hop, the first open window, the last that was due, the last that is due,
 # ticks per pane, and the offset.
-PER_WINDOW, PER_HOP, OPEN, DUE_BEFORE, DUE, TICKS, OFFSET = range(7)
+PER_WINDOW, PER_HOP, OPEN, DUE_BEFORE, DUE, TICKS, OFFSET, KEPT = range(8)
 # a slide: the next start to enter, the next to leave, the next move, and where starts and moves end
 ENTER, LEAVE, MOVE, STARTS_END, MOVES_END = range(5)
 # how a row came about: taken back, or put
 TAKEN, PUT = -1, 1
 # a slide that is kept: the window that its sums are of, and how many starts of its group had left it
 REACHED, LEFT = range(2)
-# Where fewer panes leave a window than this part of it, its sums are worth keeping for the next one.
-WORTH_KEEPING = 4
 
 
 @njit(cache=True, inline="always")
@@ -193,9 +191,9 @@ def adjust(slides, kept, changes, numbers, spec, moving):  # type: ignore[no-unt
 def complete(starts, of_starts, moves, of_moves, heads, links, slides, sums, numbers, spec, emitted, found, size):  # type: ignore[no-untyped-def]
     """The windows that are due now, after ``size`` other rows. How many rows there are, and whether these are all."""
     low, high = numbers[DUE_BEFORE] + 1, numbers[DUE]
-    lists = LISTS if low < high - LISTS else high - low + 1
+    lists = len(heads) if low < high - len(heads) else high - low + 1
     for n in range(lists):
-        group = heads[(low + n) & (LISTS - 1)]
+        group = heads[(low + n) & (len(heads) - 1)]
         while group != NONE:
             after = links[group, AFTER]
             window = links[group, WINDOW]
@@ -279,7 +277,7 @@ def _complete_group(  # type: ignore[no-untyped-def]
 def _resumed(starts, of_starts, moves, of_moves, slides, sums, row, window, numbers):  # type: ignore[no-untyped-def]
     """The next start to leave and to enter, and the next move: where the last slide ended, or for a new one."""
     reached = slides[row, REACHED] if len(slides) else np.int64(FOREVER)
-    if reached <= window and (window - reached) * numbers[PER_HOP] * WORTH_KEEPING <= numbers[PER_WINDOW]:
+    if reached <= window and (window - reached) * numbers[PER_HOP] * numbers[KEPT] <= numbers[PER_WINDOW]:
         first = reached * numbers[PER_HOP]
         leave = of_starts[0] + slides[row, LEFT]
         is_right = leave <= of_starts[1] and (leave == of_starts[0] or starts[leave - 1, PLACE] < first)

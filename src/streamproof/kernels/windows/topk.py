@@ -10,8 +10,7 @@ from streamproof.kernels.compiled import loop
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.segments import Members
 from streamproof.plan import nodes
-
-MOST_WATCHED = 64  # so many of a window are kept in order while its members are looked at
+from streamproof.thresholds import WATCHED
 
 
 class Ranking:
@@ -43,7 +42,7 @@ class Ranking:
 
     def _candidates(self, members: Members, keys: Cells) -> Ints:
         """The members that may be among the first, so that only these are sorted."""
-        if self._k > MOST_WATCHED or not len(members.w) or members.w.min() < 1:
+        if self._k > WATCHED.now or not len(members.w) or members.w.min() < 1:
             return np.arange(len(members.w))
         found = np.empty(len(members.w), np.int64)
         return found[: _near_top(members.window, keys, np.empty(self._k, np.int64), found)]

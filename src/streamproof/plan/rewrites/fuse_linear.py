@@ -21,16 +21,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
-from typing import Final
 
 from streamproof.events.time import FOREVER, Span
 from streamproof.plan import nodes
 from streamproof.plan.expr import LIFE_END, TRUE, Col, Expr, Lit, columns_of, user_functions, walk
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Named, Node, Plan
-from streamproof.plan.rewrites.substitute import LARGEST, both_of, size, with_definitions
-
-_GROWTH: Final = 20  # how many nodes two selects may gain as one
+from streamproof.plan.rewrites.substitute import both_of, size, with_definitions
+from streamproof.thresholds import GROWTH, LARGEST_EXPRESSION
 
 
 def fuse_linear(plan: Plan, registry: Registry) -> Plan:
@@ -101,4 +99,4 @@ def _fused_selects(outer: nodes.Select, inner: nodes.Select) -> Node:
 def _is_small(fused: Named, apart: Named) -> bool:
     """Selects that repeat each other's expressions would double in size again and again."""
     largest = max((size([expr]) for _, expr in fused), default=0)
-    return largest <= LARGEST and size(e for _, e in fused) <= size(e for _, e in apart) + _GROWTH
+    return largest <= LARGEST_EXPRESSION.now and size(e for _, e in fused) <= size(e for _, e in apart) + GROWTH.now

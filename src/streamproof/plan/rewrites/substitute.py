@@ -30,6 +30,7 @@ from streamproof.plan.expr import (
     user_functions,
     walk,
 )
+from streamproof.thresholds import LARGEST_EXPRESSION
 
 SAFE: Final = frozenset({
     "eq", "ne", "lt", "lte", "gt", "gte", "same", "in", "is_null", "and", "or", "not", "coalesce", "nullif", "least",
@@ -37,9 +38,6 @@ SAFE: Final = frozenset({
     "ends_with",
 })  # fmt: skip
 """Functions that give a value whatever they get. Arithmetic may overflow, and an engine may refuse a pattern."""
-
-LARGEST: Final = 150
-"""The most nodes that putting expressions together may give one of them."""
 
 _TIMES: Final = (LIFE_START, LIFE_END)
 
@@ -87,7 +85,7 @@ def substituted(expr: Expr, definitions: Mapping[str, Expr]) -> Expr | None:
         if column.name not in definitions or user_functions(definitions[column.name]):
             return None
     uses = (part.name for part in walk(expr) if isinstance(part, Col) and part.name in definitions)
-    if size([expr, *(definitions[name] for name in uses)]) > LARGEST:
+    if size([expr, *(definitions[name] for name in uses)]) > LARGEST_EXPRESSION.now:
         return None
     return with_definitions(expr, definitions)
 
@@ -106,6 +104,6 @@ def both_of(first: Expr, second: Expr) -> Expr | None:
 
     None if the second can fail, since it would see the rows that the first removes, or if one condition grew too large.
     """
-    if can_fail(second) or size([first, second]) > LARGEST:
+    if can_fail(second) or size([first, second]) > LARGEST_EXPRESSION.now:
         return None
     return all_of([*conjuncts(first), *conjuncts(second)])

@@ -61,19 +61,46 @@ def random_schema(choices: Choices, unit: Unit | None) -> Schema:
     return Schema.of({name: TYPES[name] for name in names}, unit=unit)
 
 
+HABITS: tuple[str, ...] = (
+    "dense", "ties", "equal_starts", "equal_ends", "meeting", "one_group", "equal_rows", "strange", "single", "empty",
+)  # fmt: skip
+"""What a dense stream may be like: the first is like nothing else.
+
+Few different values; events that all start or end together, or each where another ends; all of one group; all equal;
+null, NaN and both zeros; one event; none.
+"""
+_FEW: Mapping[str, Sequence[Any]] = {
+    "string": ("a", "b", None), "int64": (1, 2, None), "float64": (1.0, 0.5, None), "bool": (True, None),
+}  # fmt: skip
+_STRANGE: Mapping[str, Sequence[Any]] = {
+    "string": ("", None, "a"), "int64": (0, None, -1), "float64": (0.0, -0.0, float("nan"), None),
+    "bool": (False, None),
+}  # fmt: skip
+
+
 def random_stream(
-    choices: Choices, schema: Schema, *, most: int = 12, far: bool = True, like: Sequence[Row] = ()
+    choices: Choices,
+    schema: Schema,
+    *,
+    most: int = 12,
+    far: bool = True,
+    like: Sequence[Row] = (),
+    habit: str = "dense",
 ) -> Stream:
     """A stream of up to ``most`` steps, each an insert, a retraction or a CTI; now and then ``far`` away from 0.
 
     Times and payloads of the rows in ``like`` are used again, so that two streams have something to do with each other.
     """
-    writer = _Writer(choices, schema, far=far, like=like)
+    writer = _Writer(choices, schema, far=far, like=like, habit=habit)
+    if habit in ("single", "empty"):
+        return writer.write(1 if habit == "single" else 0)
     return writer.write(choices.integer(0 if choices.chance(15) else most // 3, most))
 
 
 class _Writer:
-    def __init__(self, choices: Choices, schema: Schema, *, far: bool, like: Sequence[Row] = ()) -> None:
+    def __init__(
+        self, choices: Choices, schema: Schema, *, far: bool, like: Sequence[Row] = (), habit: str = "dense"
+    ) -> None:
         self.choices = choices
         self.schema = schema
         self.like = [row for row in like if row[0] > BEGINNING and row[1] < FOREVER]
@@ -86,6 +113,11 @@ class _Writer:
         self.changing = 60 if self.moving else choices.pick((30, 30, 60))  # percent of the steps change an event
         self.far = choices.pick(FAR) if far and choices.chance(2) else 0  # times far from 0
         self.alike = choices.chance(20)  # few different payloads and times, so that many events are equal or touch
+        self.habit = habit
+        self.plain = self.plain or habit == "single"
+        self.alike = self.alike or habit == "equal_rows"
+        self.start, self.end = choices.integer(EARLIEST, LATEST), LATEST + choices.integer(1, LONGEST)
+        self.key = {name: choices.pick(_values(name, kind.kind)) for name, kind in schema}
         self.longest = 1 if self.moving or choices.chance(20) else 3 if self.alike else LONGEST
 
     def write(self, steps: int) -> Stream:
@@ -116,6 +148,8 @@ class _Writer:
         self.events.append(Insert(name, le, re, payload))
 
     def _lifetime(self) -> tuple[int, int]:
+        if self.habit in ("equal_starts", "equal_ends", "meeting"):
+            return self._together()
         if self.live and self.choices.chance(15):  # the same times again
             le, re, _ = self.choices.pick(list(self.live.values()))
             return le, re
@@ -131,14 +165,33 @@ class _Writer:
             return le, FOREVER
         return le, max(le, EARLIEST) + self.choices.integer(1, self.longest)
 
+    def _together(self) -> tuple[int, int]:
+        """A lifetime that has an instant in common with those before it."""
+        length = self.choices.integer(1, self.longest)
+        if self.habit == "equal_starts":
+            return self.start, self.start + length
+        if self.habit == "equal_ends":
+            return self.end - length, self.end
+        ends = [re for _, re, _ in self.live.values() if re < FOREVER] or [self.start]
+        start = self.choices.pick(ends)
+        return start, start + length
+
     def _payload(self) -> Payload:
-        if self.live and self.choices.chance(80 if self.alike else 25):  # the same payload again
+        again = 97 if self.habit == "equal_rows" else 80 if self.alike else 25
+        if self.live and self.choices.chance(again):  # the same payload again
             return dict(self.choices.pick(list(self.live.values()))[2])
-        values = {name: self.choices.pick(_values(name, kind.kind)) for name, kind in self.schema}
-        if self.like and self.choices.chance(60):
+        values = {name: self.choices.pick(self._domain(name, kind.kind)) for name, kind in self.schema}
+        if self.like and self.habit not in ("one_group", "strange", "ties") and self.choices.chance(60):
             other = self.choices.pick(self.like)[2]
             values |= {name: value for name, value in other.items() if name in values}
         return values
+
+    def _domain(self, name: str, kind: str) -> Sequence[Any]:
+        """The values that a column may have."""
+        if self.habit == "one_group" and kind in ("string", "bool", "date"):
+            return (self.key[name],)
+        few = {"ties": _FEW, "strange": _STRANGE}.get(self.habit, {})
+        return few.get(kind) or _values(name, kind)
 
     def _open(self) -> list[str]:
         """The events that may still change."""

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 from streamproof.events.schema import BOOL, DATE, FLOAT64, INT64, NULL, STRING, TIMESTAMP, Type, decimal
-from streamproof.plan.expr import INT64_MAX, INT64_MIN, NULL_LITERAL, Apply, Call, Case, Cast, Expr, Lit
+from streamproof.plan.expr import INT64_MAX, INT64_MIN, NULL_LITERAL, TRUE, Apply, Call, Case, Cast, Expr, Lit
 from streamproof.plan.fold import cast_to
 from streamproof.plan.functions import FUNCTIONS, TIME_PARTS, common_type
 from streamproof.workbench.draw.choices import Choices
@@ -49,6 +49,24 @@ class ExpressionMaker:
 
     def condition(self, depth: int) -> Expr:
         return self.of("bool", depth)[0]
+
+    def guard(self) -> Expr:
+        """A condition that cannot fail, so that rewriting may move it; over columns that may be null, often negated."""
+        parts = [self._safe() for _ in range(self.choices.integer(1, 2))]
+        return parts[0] if len(parts) == 1 else Call(self.choices.pick(("and", "and", "or")), tuple(parts))
+
+    def _safe(self) -> Expr:
+        known = [(column, about) for column, about in self.reads.columns if about.type.kind not in ("null", "decimal")]
+        if not known:
+            return TRUE
+        column, about = self.choices.pick(known)
+        kind = about.type.kind
+        fn = self.choices.pick(("is_null", *COMPARISONS))
+        alike = [other for other, known_as in known if known_as.type == about.type]
+        other = self.choices.pick(alike) if self.choices.chance(25) else self.constant(kind)[0]
+        found: Expr = Call("is_null", (column,)) if fn == "is_null" else Call(fn, (column, other))
+        found = column if kind == "bool" and self.choices.chance(40) else found
+        return Call("not", (found,)) if self.choices.chance(40) else found
 
     # --- leaves -------------------------------------------------------------------------------------------------------
 

@@ -51,7 +51,8 @@ class OperatorMaker:
 
     def where(self, inner: Made) -> Made:
         plan, shape = inner
-        return nodes.Where(plan, self._expressions(shape).condition(2)), shape
+        maker = self._expressions(shape)
+        return nodes.Where(plan, maker.guard() if self.choices.chance(50) else maker.condition(2)), shape
 
     def select(self, inner: Made) -> Made:
         plan, shape = inner

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from streamproof.workbench import intent as I  # noqa: N812  # as testers write it
+from streamproof.workbench.draw.dense import HABITS
 from streamproof.workbench.intent import Intent
 
 JOINS: Final = ("join", "left_outer", "full_outer", "followed_by", "lasj", "clip", "union")
@@ -80,6 +81,36 @@ def others() -> tuple[Intent, ...]:
     )
 
 
+def edges() -> tuple[Intent, ...]:
+    """Ties, times that meet, equal rows, nulls, NaN and both zeros, one event and none."""
+    a, b = I.stream(), I.stream()
+    tight = I.events(pattern=I.one_of(*HABITS), nulls=I.one_of("some", "many"), speculative=False)
+    return (
+        I.operator(a).over(tight).called("edges"),
+        I.operator(a, b).over(tight).called("edges-of-two"),
+        I.operator(a, among=WINDOWED).over(tight).called("edges-of-windows"),
+        a.group_apply(I.operator).over(tight).called("edges-of-groups"),
+    )
+
+
+def rewritten() -> tuple[Intent, ...]:
+    """What rewriting moves and puts together: conditions and selects above, below and between other operators."""
+    a, b = I.stream(), I.stream()
+    tight = I.events(pattern=I.one_of(*HABITS), speculative=False)
+
+    def moved(below: Intent) -> Intent:
+        return I.operator(below, among=("where", "select"))
+
+    return (
+        moved(I.operator(a)).over(tight).called("moved"),
+        moved(I.operator(a, b)).over(tight).called("moved-over-two"),
+        moved(moved(moved(a))).over(tight).called("moved-together"),
+        I.operator(moved(I.operator(a)), among=(*WINDOWED, "select")).over(tight).called("moved-between"),
+        moved(a.group_apply(lambda g: I.operator(moved(g)))).over(tight).called("moved-over-groups"),
+        a.multicast(lambda x, y: I.operator(moved(x), moved(y))).over(tight).called("shared"),
+    )
+
+
 def longer() -> tuple[Intent, ...]:
     """Streams long enough that windows open and close with one batch, and that state is tidied on the way."""
     a, b = I.stream(), I.stream()
@@ -103,4 +134,4 @@ def longer() -> tuple[Intent, ...]:
 
 def everything() -> tuple[Intent, ...]:
     """All of them."""
-    return (*single(), *pairs(), *groups(), *others(), *longer())
+    return (*single(), *pairs(), *groups(), *others(), *edges(), *rewritten(), *longer())

@@ -43,11 +43,11 @@ from streamproof.plan.check import Typed
 from streamproof.plan.expr import TRUE, Col
 from streamproof.plan.labels import window_label
 from streamproof.plan.windows import Hopping, Snapshot
+from streamproof.thresholds import DENSE_PANES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_DENSE: Final = 4  # events per pane, else panes save nothing
 _MERGED: Final = ("count", "sum", "avg", "min", "max")  # what was collected of parts of a window can be put together
 _SUMS: Final = ("sum", "avg")
 _HALF: Final = 32
@@ -147,7 +147,7 @@ def _over_panes(
     looks = _looks(context, node, source, ticks(window.hop) if merges else None)
     found = _Aggregates(typed, node, source, reads, looks.floats)
     rows = windows_of_panes(inside, window)
-    if merges and looks.density >= _DENSE:
+    if merges and looks.density >= DENSE_PANES.now:
         return found.results(found.merged(windows_of_panes(found.aggregated(inside), window)), rows)
     return found.results(found.aggregated(rows), rows)
 

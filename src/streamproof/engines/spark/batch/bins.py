@@ -14,14 +14,13 @@ from pyspark.sql import functions as f
 
 from streamproof.engines.spark.batch.relation import long
 from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.thresholds import BIN_EVENTS, BIN_STEP
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _ALL_TIME: Final = 63
-_STEP: Final = 8  # a level above the first is 2^8 times wider
 _USUAL: Final = 0.9  # the share of lifetimes that decides the first width
-_FEW: Final = 1000  # for so few any width is good, so half of them decide: they take every way that many do
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ def chosen(counts: dict[tuple[int, int], int]) -> Levels:
     for (_, bits), count in counts.items():
         totals[bits] = totals.get(bits, 0) + count
     present, total = sorted(totals) or [0], sum(totals.values())
-    deciding = total * (_USUAL if total > _FEW else 0.5)
+    deciding = total * (_USUAL if total > BIN_EVENTS.now else 0.5)
     seen, first = 0, present[-1]
     for bits in present:
         seen += totals.get(bits, 0)
@@ -81,7 +80,7 @@ def chosen(counts: dict[tuple[int, int], int]) -> Levels:
             first = bits
             break
     tops = {first if bits <= first else min(_top(bits, first), present[-1]) for bits in present}
-    ordered = tuple(sorted(_ALL_TIME if top > _ALL_TIME - _STEP else top for top in tops))
+    ordered = tuple(sorted(_ALL_TIME if top > _ALL_TIME - BIN_STEP.now else top for top in tops))
     ordered = tuple(dict.fromkeys(ordered))
     sides = [frozenset(_level(bits, ordered) for side, bits in counts if side == which) for which in (0, 1)]
     return Levels(ordered, sides[0], sides[1])
@@ -89,7 +88,7 @@ def chosen(counts: dict[tuple[int, int], int]) -> Levels:
 
 def _top(bits: int, first: int) -> int:
     """The level of a longer lifetime: the first plus a multiple of the step."""
-    return first + -(-(bits - first) // _STEP) * _STEP
+    return first + -(-(bits - first) // BIN_STEP.now) * BIN_STEP.now
 
 
 def _level(bits: int, tops: tuple[int, ...]) -> int:

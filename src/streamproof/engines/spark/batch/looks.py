@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from streamproof.engines.spark.session import settings
+from streamproof.thresholds import SMALL_FRAME
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -69,7 +70,7 @@ def look_at(frame: DataFrame, floats: Sequence[str], pane: Sequence[str] = ()) -
 def _is_small(frame: DataFrame) -> bool:
     """Whether one task reads it sooner than several would and exchange what they saw, as far as Spark can tell."""
     plan = getattr(frame, "_jdf", None)  # only what runs in this process has one
-    return plan is not None and int(str(plan.queryExecution().analyzed().stats().sizeInBytes())) < SMALL
+    return plan is not None and int(str(plan.queryExecution().analyzed().stats().sizeInBytes())) < SMALL_FRAME.now
 
 
 def _level(x: str) -> str:

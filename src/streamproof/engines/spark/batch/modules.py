@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import chain, groupby
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,7 @@ from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.expr import INT64_MAX, INT64_MIN, Expr
 from streamproof.plan.modules import Event, Module, Stamping, WindowSpan
+from streamproof.thresholds import MODULE_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 Answers: TypeAlias = "Callable[[WindowSpan, list[tuple[Any, ...]]], Iterator[list[object]]]"
 """From a window and its events (le, re, values) to rows: le, re and the payload."""
 Fields: TypeAlias = "list[tuple[str, Type]]"
-_AT_ONCE: Final = 10_000  # rows that go back to Spark together
 
 
 def uda(context: Context, typed: Typed, node: nodes.Uda, source: Relation) -> Relation:
@@ -160,7 +160,7 @@ def _answered(batches: Iterable[pa.RecordBatch], answers: Answers, groups: int) 
     rows: list[list[object]] = []
     for key, window, events in _windows(batches, groups):
         rows += [[*key, *row] for row in answers(window, events)]
-        if len(rows) >= _AT_ONCE:
+        if len(rows) >= MODULE_ROWS.now:
             yield rows
             rows = []
     if rows:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -16,11 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamproof.engines.spark.batch.looks import GRIDS, LARGEST, RESTS, SMALL, Look, Looks, look_of
+from streamproof.thresholds import STORED_ROWS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_ROWS: Final = 1 << 16  # that fit into the caches of a processor
 
 
 def look_at_files(frame: DataFrame, columns: Mapping[str, str]) -> Looks | None:
@@ -63,7 +62,7 @@ def _look_at(files: Sequence[Path], column: str) -> Look:
             if file.schema_arrow.field(column).type != pa.float64():
                 raise KeyError(column)
             rows += file.metadata.num_rows
-            for batch in file.iter_batches(_ROWS, columns=[column], use_threads=False):
+            for batch in file.iter_batches(STORED_ROWS.now, columns=[column], use_threads=False):
                 level, greatest = level_of(batch.column(0).drop_null().to_numpy(), level)
                 largest = max(largest, greatest)
             if level == RESTS:

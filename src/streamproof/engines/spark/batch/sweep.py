@@ -8,18 +8,16 @@ in. All of it is lazy, and depends on the rows alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
 from streamproof.engines.spark.batch.relation import Context
+from streamproof.thresholds import RANGE_ACCURACY, RANGES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-_MOST_RANGES: Final = 64
-_ACCURACY: Final = 2000
 
 
 def running(context: Context, frame: DataFrame, keys: Sequence[str], sums: Sequence[str]) -> DataFrame:
@@ -29,7 +27,7 @@ def running(context: Context, frame: DataFrame, keys: Sequence[str], sums: Seque
     """
     if keys or context.parts == 1:
         return _swept(frame, keys, sums)
-    return _swept_in_ranges(frame, sums, min(context.parts, _MOST_RANGES))
+    return _swept_in_ranges(frame, sums, min(context.parts, RANGES.now))
 
 
 def changes_of(frame: DataFrame, keys: Sequence[str], sums: Sequence[str]) -> DataFrame:
@@ -63,7 +61,7 @@ def _swept(frame: DataFrame, keys: Sequence[str], sums: Sequence[str]) -> DataFr
 
 def _swept_in_ranges(frame: DataFrame, sums: Sequence[str], ranges: int) -> DataFrame:
     shares = [n / ranges for n in range(1, ranges)]
-    cuts = frame.agg(f.percentile_approx("t", shares, f.lit(_ACCURACY)).alias("cuts"))
+    cuts = frame.agg(f.percentile_approx("t", shares, f.lit(RANGE_ACCURACY.now)).alias("cuts"))
     part = f.size(f.filter(f.col("cuts"), lambda cut: cut < f.col("t")))
     ranged = frame.crossJoin(f.broadcast(cuts)).withColumn("range", part).drop("cuts")
     carried = f.broadcast(_carried(ranged, sums))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from streamproof.engines.base import Settings
 from streamproof.engines.local.seal import is_settled
@@ -21,9 +21,9 @@ from streamproof.engines.spark.stream.ship import Link, Stage
 from streamproof.engines.spark.stream.wire import Emit
 from streamproof.kernels.base import Emission
 from streamproof.plan.check import Typed
+from streamproof.thresholds import CHAINED
 
 Stages: TypeAlias = Literal["auto", "fused", "chained"]
-ENOUGH: Final = 8
 
 
 def chaining_pays(buckets: int, cores: int) -> bool:
@@ -35,7 +35,7 @@ def chaining_pays(buckets: int, cores: int) -> bool:
     >>> chaining_pays(buckets=16, cores=4), chaining_pays(buckets=16, cores=16)
     (False, True)
     """
-    return min(buckets, cores) >= ENOUGH
+    return min(buckets, cores) >= CHAINED.now
 
 
 @dataclass(frozen=True, slots=True)

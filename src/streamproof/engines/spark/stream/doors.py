@@ -28,6 +28,7 @@ from streamproof.events.stream import CTI, INSERT, RETRACT, PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
 from streamproof.events.validate import Kinds, Policy, cti_before, sync_times
 from streamproof.plan.nodes import AdvanceTime
+from streamproof.thresholds import DOOR_ROWS
 
 Form: TypeAlias = Literal["inserts", "signed", "marked", "physical"]
 CONTROL: Final[dict[Form, tuple[str, ...]]] = {
@@ -40,7 +41,6 @@ CONTROL: Final[dict[Form, tuple[str, ...]]] = {
 WITH_KINDS: Final = ("marked", "physical")
 """What has inserts and CTIs, and with ids and new ends also retractions."""
 BUCKET: Final = "bucket"
-MOST_ROWS: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     for batch in batches:
         waiting.append(batch)
         rows += batch.num_rows
-        if rows >= MOST_ROWS:
+        if rows >= DOOR_ROWS.now:
             yield pa.Table.from_batches(waiting)
             waiting, rows = [], 0
     if waiting:

@@ -28,15 +28,13 @@ from streamproof.engines.spark.stream.blobs import from_blobs, to_blob
 from streamproof.engines.spark.stream.bucket import Answer, Bucket, bucket_from
 from streamproof.engines.spark.stream.ship import Stage
 from streamproof.engines.spark.stream.wire import PARTS, Part
+from streamproof.thresholds import BUCKETS_KEPT, IMAGE_PIECE, JOURNAL
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import MapState
 
 HEAD: Final = 0
 """Under which number the head is kept; an entry has that of its micro-batch, the pieces of an image are -1, -2, …"""
-LEAST: Final = 1 << 18  # bytes of a journal that are no reason for an image
-CHUNK: Final = 1 << 20  # bytes of an image in one piece
-MOST_KEPT: Final = 512  # buckets in a worker's memory
 TOKEN: Final = 24  # characters
 Place: TypeAlias = "tuple[str, int, int]"
 """Which bucket of which query of which shipment."""
@@ -97,7 +95,7 @@ class Journal:
         after, written = self._write(head, bucket, parts)
         if keep:
             self._memory[place] = Kept(after.token, after.number, bucket)
-            while len(self._memory) > MOST_KEPT:
+            while len(self._memory) > BUCKETS_KEPT.now:
                 self._memory.popitem(last=False)
         return answer, written
 
@@ -128,9 +126,9 @@ class Journal:
         after = replace(head, token=token, number=number, journal_bytes=grown)
         if self._wants_image(bucket, after):
             written = bucket.save()
-            after = Head(token, number, number, token, len(written), -(-len(written) // CHUNK))
+            after = Head(token, number, number, token, len(written), -(-len(written) // IMAGE_PIECE.now))
             for piece in range(after.pieces):
-                self._put(-1 - piece, written[piece * CHUNK : (piece + 1) * CHUNK])
+                self._put(-1 - piece, written[piece * IMAGE_PIECE.now : (piece + 1) * IMAGE_PIECE.now])
             self._forget(head, after)
         else:
             written = write_parts(parts)
@@ -141,7 +139,7 @@ class Journal:
     @staticmethod
     def _wants_image(bucket: Bucket, after: Head) -> bool:
         is_long = after.number - after.image > bucket.stage.journal or after.journal_bytes > max(
-            LEAST, after.image_bytes
+            JOURNAL.now, after.image_bytes
         )
         return is_long or bucket.stage.is_light or not bucket.stage.is_replayable
 

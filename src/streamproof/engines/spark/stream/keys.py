@@ -17,7 +17,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from streamproof.events.schema import NULL, Schema, Type
 from streamproof.plan import nodes
@@ -25,12 +25,12 @@ from streamproof.plan.check import Typed
 from streamproof.plan.driving import Drift, During, Pairing, Transition
 from streamproof.plan.expr import Call, Col, Expr, conjuncts
 from streamproof.plan.labels import label
+from streamproof.thresholds import WAYS
 
 Placing: TypeAlias = "dict[str, str]"
 """Per source, the column whose value decides where a row is."""
 Traces: TypeAlias = "dict[str, tuple[Placing, ...]]"
 """Per column of a stream, the ways in which its value can decide where the stream's rows are."""
-MOST_WAYS: Final = 16
 
 
 def split_by(typed: Typed) -> dict[str, tuple[str, ...]] | None:
@@ -184,7 +184,7 @@ def _merged(ones: Iterable[Placing], others: Iterable[Placing]) -> Iterator[Plac
             both = {**one, **other}
             if both not in seen and all(both[name] == column for name, column in one.items()):
                 seen.append(both)
-    yield from seen[:MOST_WAYS]
+    yield from seen[: WAYS.now]
 
 
 def _equal_columns(on: Expr, left: Schema, right: Schema) -> Iterator[tuple[str, str]]:

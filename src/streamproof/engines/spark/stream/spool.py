@@ -28,8 +28,8 @@ from streamproof.events.files.writer import table_of
 from streamproof.events.schema import Schema
 from streamproof.events.stream import CONTROL
 from streamproof.events.time import FOREVER
+from streamproof.thresholds import SPOOLED
 
-ROWS: Final = 1 << 18
 LONGEST: Final = 200  # bytes of a name that another one is made of
 _FIRST_TIME: Final = 1e9  # seconds; Spark takes files in the order of their times
 _PART: Final = re.compile(r"[0-9]{6,}-[0-9a-f]{12}-[0-9]{6,}\.parquet")
@@ -94,7 +94,7 @@ def _spooled(file: Path, folder: Path, entry: Entry, mapping: ColumnMapping | No
     name = file.name if len(file.name.encode()) <= LONGEST else f"{entry.number:06}"
     rejects = folder / f"_{name}.rejects.jsonl"
     rejects.unlink(missing_ok=True)
-    reader = read(file, mapping=mapping, schema=schema, chunk_rows=ROWS, rejects=rejects)
+    reader = read(file, mapping=mapping, schema=schema, chunk_rows=SPOOLED.now, rejects=rejects)
     tables = _tables(reader)
     if reader.makes_ids:
         tables = (_apart(table, entry.number) for table in tables)
