@@ -26,7 +26,7 @@ def test_the_work_of_a_child_that_has_ended_counts():
 
 def test_a_contestant_that_takes_too_long_is_stopped(tmp_path):
     with pytest.raises(Stopped, match="stopped after 0 s"), local(tmp_path) as contestant:
-        contestant.ready(0.01)
+        contestant.ready(0)
     assert not psutil.pid_exists(contestant._process.pid)
 
 

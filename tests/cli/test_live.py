@@ -148,12 +148,6 @@ def test_failing_modules_end_the_run_or_are_put_aside(local: Run, lay: Lay) -> N
     assert "1 call of modules failed and were left out; they are in m.jsonl" in done.err
 
 
-@pytest.mark.parametrize("option", [("--emission", "final"), ("--metrics",), ("--late-file", "x")])
-def test_other_engines_refuse_what_they_do_not_know(run: Run, lay: Lay, option: tuple[str, ...]) -> None:
-    done = run("run", lay("p.json", COUNTS), "--json", *option)
-    assert (done.code, done.rows[0]["what"]) == (2, f"the engine duckdb does not know {option[0]}")
-
-
 def test_of_a_file_without_ids_no_event_need_be_remembered(lay: Lay) -> None:
     plain, named = lay("a.csv", "t,v\n1,2\n3,4\n"), lay("b.csv", "t,v,id\n1,2,x\n3,4,x\n")
     lines, odd = lay("a.jsonl", [{"le": 1, "re": 2, "payload": {"v": 1}}]), lay("b.jsonl", UNSORTED)

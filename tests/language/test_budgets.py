@@ -107,7 +107,7 @@ def seconds(language: object, text: str) -> float:
 @pytest.mark.parametrize(("language", "text"), CASES)
 def test_what_is_bad_is_refused_in_time_that_grows_with_its_size(language: object, text: Callable[[int], str]) -> None:
     seconds(language, text(1))  # imports
-    once, twice = seconds(language, text(40)), seconds(language, text(80))
+    once, twice = (min(seconds(language, text(n)) for _ in range(2)) for n in (40, 80))  # others use this machine too
     assert twice < 2
     assert twice < 3 * once + 0.1
 

@@ -158,7 +158,7 @@ MUTANTS: Final = (
     Mutant("buckets: late rows are let through, and dropped at the door", f"{S}/bucket.py",
            "table = late.kept", "table = late.kept.slice(0, max(0, late.kept.num_rows - 1))", "spark-buckets"),
     Mutant("buckets: advance_time begins anew after a restart", f"{S}/arrivals.py",
-           "self._advance.restore(state)", "pass", "spark-buckets"),
+           "self._advance.restore(state[\"advance\"])", "pass", "spark-buckets"),
     Mutant("buckets: the CTIs of advance_time are made of a bucket's own events", f"{S}/arrivals.py",
            "return advance.apply_share(events, places, kinds, ints(everything[\"le\"]))",
            "return advance.apply_share(events, np.arange(len(places)), kinds[places], ints(everything[\"le\"])[places])", "spark-buckets"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from streamproof.engines.spark.output import read_state
 from streamproof.engines.spark.sinks import (
     CallSink,
     Content,
@@ -17,7 +18,6 @@ from streamproof.engines.spark.sinks import (
     Receiver,
     Step,
     read_output,
-    read_state,
 )
 from streamproof.engines.spark.stream.bucket import Bucket
 from streamproof.engines.spark.stream.wire import ANSWER
@@ -84,7 +84,9 @@ def test_a_folder_adds_up_to_the_result_wherever_a_crash_hits(tmp_path: Path, co
                 except Crash:
                     pass
         assert read_output(folder) == wanted, f"case {seed}"
-        assert read_state(folder)["cti"] == FOREVER
+        state = read_state(folder)
+        assert state is not None
+        assert state.cti == FOREVER
         compared += 1
     assert compared > 10
 

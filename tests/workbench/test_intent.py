@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from streamproof.errors import PlanError
+from streamproof.errors import PlanError, StreamproofError
 from streamproof.plan import nodes
 from streamproof.plan.windows import Hopping
 from streamproof.workbench import intent as I  # noqa: N812
 from streamproof.workbench.concretise import concretise, covering_groups, factors_of
+from streamproof.workbench.suite import load_suite
 
 
 def test_the_equi_join_over_highly_disordered_streams() -> None:
@@ -94,3 +98,32 @@ def test_what_cannot_be_meant_is_refused(make: object, text: str) -> None:
     assert callable(make)
     with pytest.raises(PlanError, match=text):
         make()
+
+
+@pytest.mark.parametrize(
+    ("document", "says"),
+    [
+        ({"scenarios": {"a": "stream"}, "casess": 3}, 'a suite has no "casess"'),
+        ({"scenarios": {"a": "stream"}, "cases": "3"}, "\"cases\" of a suite is '3'"),
+        ({"scenarios": {"a": "stream"}, "seed": True}, '"seed" of a suite is True'),
+        ([], '"scenarios" of a suite is None'),
+        ({}, "the suite cannot be read"),
+        ({"scenarios": {"a": {"op": "stream", "colums": {}}}}, '"stream" has no field "colums"'),
+        ({"scenarios": {"a": {"op": "to_point", "in": "stream", "zap": 1}}}, '"to_point" has no field "zap"'),
+        (
+            {"scenarios": {"a": {"op": "to_point", "in": "stream", "right": "stream"}}},
+            '"to_point" takes 1 inputs, got 2',
+        ),
+        ({"scenarios": {"a": {"op": "join", "left": "stream"}}}, '"join" takes 2 inputs, got 1'),
+        ({"scenarios": {"a": {"op": "stream", "in": "stream"}}}, '"stream" has no input'),
+        ({"scenarios": {"a": {"op": "random", "in": "stream", "dept": 2}}}, '"random" has no field "dept"'),
+        ({"scenarios": {"a": {"op": "operator", "in": "stream", "amon": []}}}, '"operator" has no field "amon"'),
+        ({"scenarios": {"a": {"op": "stream", "over": {"disordr": "highly"}}}}, 'there is no facet "disordr"'),
+    ],
+)
+def test_what_a_suite_file_says_is_known_or_refused(document: object, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(StreamproofError) as raised:
+        load_suite(str(path))
+    assert says in str(raised.value)

@@ -11,6 +11,7 @@ from streamproof.cli.demo import demo
 from streamproof.cli.disorder import disorder
 from streamproof.cli.explain import explain
 from streamproof.cli.generate import generate
+from streamproof.cli.honoured import Command
 from streamproof.cli.modules import app as modules
 from streamproof.cli.qos import qos
 from streamproof.cli.replay import replay
@@ -35,7 +36,7 @@ for command in (
     demo, run, explain, trace, validate, convert, generate, analyze, disorder,
     replay, qos, serve, warm_up, verify,
 ):  # fmt: skip
-    app.command()(command)
+    app.command(cls=Command)(command)
 app.add_typer(modules, name="modules")
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from streamproof import extensions
-from streamproof.cli.inputs import open_input, split_input
+from streamproof.cli.inputs import input_files, open_input
 from streamproof.cli.plans import load_plan
 from streamproof.cli.screen import print_line
 from streamproof.engines.base import support
@@ -71,7 +71,7 @@ def _stages(typed: Typed | None) -> list[str]:
 
 def _schemas(inputs: list[str], maps: list[str]) -> dict[str, Schema]:
     """The schemas of files; nothing else of them is read."""
-    files = dict(split_input(text) for text in inputs)
+    files = input_files(inputs, maps)
     return {name: open_input(name, path, maps=maps, schema=None).schema for name, path in files.items()}
 
 

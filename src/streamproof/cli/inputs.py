@@ -27,20 +27,45 @@ def split_input(text: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
+def input_files(inputs: list[str], maps: list[str]) -> dict[str, Path]:
+    """The file of each source that ``--input`` names; every ``--map NAME:…`` is for one of them."""
+    files: dict[str, Path] = {}
+    for name, path in map(split_input, inputs):
+        if name in files:
+            raise InputError(f'two files are given for the source "{name}"', fix="give each source one file")
+        files[name] = path
+    for option in maps:
+        target = _target(option)
+        if target is not None and target not in files:
+            raise InputError(f'--map is for "{target}", and there is no such input', fix=did_you_mean(target, files))
+    return files
+
+
+def _target(option: str) -> str | None:
+    """The input that a ``--map`` is for; None if it is for all."""
+    target, separator, _ = option.partition(":")
+    return target if separator and "=" not in target and "," not in target else None
+
+
 def mapping_for(name: str, options: list[str]) -> ColumnMapping | None:
-    """The column mapping that ``--map`` gives a source: ``start=time,duration=1h``, or ``S:…`` for S alone."""
+    """The column mapping that ``--map`` gives a source: ``start=time,duration=1h``; ``S:…`` is for S and wins."""
+    settings = {**_pairs(None, options), **_pairs(name, options)}
+    return _mapping(settings) if settings else None
+
+
+def _pairs(target: str | None, options: list[str]) -> dict[str, str]:
+    """What the options for an input, or for all of them, say."""
     settings: dict[str, str] = {}
     for option in options:
-        target, separator, rest = option.partition(":")
-        alone = separator and "=" not in target and "," not in target
-        if alone and target != name:
+        if _target(option) != target:
             continue
-        for pair in (rest if alone else option).split(","):
-            key, equals, value = pair.partition("=")
-            if not equals:
+        for pair in option.removeprefix(f"{target}:").split(","):
+            key, equals, value = (part.strip() for part in pair.partition("="))
+            if not (equals and key and value):
                 raise InputError(f"cannot read --map {option!r}", fix="write key=value pairs, e.g. start=time,unit=ms")
-            settings[key.strip()] = value.strip()
-    return _mapping(settings) if settings else None
+            if settings.setdefault(key, value) != value:
+                raise InputError(f"--map says {key}={settings[key]} and {key}={value}", fix="say one of them")
+    return settings
 
 
 def _mapping(settings: dict[str, str]) -> ColumnMapping:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from streamproof.cli.screen import err, note, print_line
 from streamproof.engines.inputs import Input
 from streamproof.engines.job import Job
-from streamproof.errors import InputError
 from streamproof.events.validate import Validator
 
 Emit = Literal["cht", "events"]
@@ -20,7 +19,7 @@ Emission = Literal["speculative", "eager", "final"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveOptions:
-    """How a run goes on part by part; on other engines these options are refused."""
+    """How a run goes on part by part."""
 
     emission: Emission = "speculative"
     batch_size: int | None = None
@@ -36,11 +35,6 @@ class LiveOptions:
         """What the engine is made with."""
         if engine == "local":
             return {"emission": self.emission, "on_module_error": self.on_module_error.replace("-", "_")}
-        plain = LiveOptions(quiet=self.quiet)
-        for name in (field.name for field in fields(self)):
-            if getattr(self, name) != getattr(plain, name):
-                option = "--" + name.replace("_", "-")
-                raise InputError(f"the engine {engine} does not know {option}", fix="use --engine local")
         return {}
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from streamproof.cli.inputs import open_input, rejected, split_input
+from streamproof.cli.inputs import input_files, open_input, rejected
 from streamproof.cli.live_options import Emission, Emit, LiveOptions, Output, live_run, report
 from streamproof.cli.plans import load_plan, read_horizon, registry_of
 from streamproof.cli.screen import counted, note, out, print_blocks, print_line, progress, show_history
@@ -124,13 +124,9 @@ def _open(
     """Readers of the inputs, and their files."""
     declared = {node.name: node.schema for node in nodes.walk(job.plan) if isinstance(node, nodes.Source)}
     readers: dict[str, Input] = {}
-    files: dict[str, Path] = {}
-    for text in inputs:
-        name, path = split_input(text)
-        if name in readers:
-            raise InputError(f'two files are given for the source "{name}"', fix="give each source one file")
+    files = input_files(inputs, maps)
+    for name, path in files.items():
         readers[name] = open_input(name, path, maps=maps, schema=declared.get(name), rejects=rejects, on_rows=advance)
-        files[name] = path
     return readers, files
 
 

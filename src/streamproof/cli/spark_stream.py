@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from streamproof.cli.inputs import mapping_for, split_input
+from streamproof.cli.inputs import input_files, mapping_for
 from streamproof.cli.screen import counted, err, note, print_blocks, print_line, progress, show_history
 from streamproof.engines.job import Job
 from streamproof.errors import InputError
@@ -51,7 +51,7 @@ def run_stream(job: Job, inputs: list[str], maps: list[str], options: StreamOpti
     """Run everything that lies in the input files or folders as a stream, and show or keep its output."""
     modules = ("stream.files", "sinks", "session")
     files, sinks, sessions = (importlib.import_module(f"streamproof.engines.spark.{name}") for name in modules)
-    places = dict(split_input(text) for text in inputs)
+    places = input_files(inputs, maps)
     with ExitStack() as stack, progress("starting Spark") as advance:
         checkpoint = options.checkpoint or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         folder = options.out or Path(stack.enter_context(tempfile.TemporaryDirectory()))

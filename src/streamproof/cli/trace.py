@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from streamproof.cli.inputs import open_input, split_input
+from streamproof.cli.inputs import input_files, open_input
 from streamproof.cli.plans import load_plan, read_horizon, registry_of
 from streamproof.cli.screen import print_line
 from streamproof.engines.job import on
@@ -35,7 +35,7 @@ def trace(
 
     job = on(load_plan(plan), "local", horizon=read_horizon(horizon), modules=registry_of(modules))
     declared = {node.name: node.schema for node in nodes.walk(job.plan) if isinstance(node, nodes.Source)}
-    files = dict(split_input(text) for text in input or [])
+    files = input_files(input or [], map or [])
     inputs = {name: open_input(name, path, maps=map or [], schema=declared.get(name)) for name, path in files.items()}
     found = follow(job, inputs, event, source=source)
     print_line(jsonlib.dumps(found.to_json(), ensure_ascii=False) if json else str(found))

@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from streamproof.cli.inputs import open_input, rejected, split_input
+from streamproof.cli.inputs import input_files, open_input, rejected
 from streamproof.cli.plans import load_plan, look_here, registry_of
 from streamproof.cli.screen import err, note, out, print_line
 from streamproof.errors import InputError
@@ -98,7 +98,7 @@ def _run(
 
 
 def _streams(inputs: list[str], maps: list[str]) -> dict[str, Any]:
-    readers = {name: open_input(name, path, maps=maps) for name, path in map(split_input, inputs)}
+    readers = {name: open_input(name, path, maps=maps) for name, path in input_files(inputs, maps).items()}
     streams = {name: reader.stream() for name, reader in readers.items()}
     for reader in readers.values():
         if reader.rejected:

@@ -15,11 +15,12 @@ streamproof.errors.InputError: the example is damaged: it has 72 bytes and shoul
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 from streamproof.errors import InputError, StreamproofError
 
@@ -28,6 +29,8 @@ ANEW: Final = "use another copy of it, or start anew without it"
 _HEAD: Final = Struct("<8s16sIQ")
 _DIGEST: Final = 32
 KIND: Final = 16
+_JSON_HEAD: Final = b'{"digest": "'
+_JSON_BODY: Final = len(_JSON_HEAD) + 2 * _DIGEST + 3
 
 
 def sealed(content: bytes, *, kind: str, version: int) -> bytes:
@@ -56,6 +59,60 @@ def opened(data: bytes, *, kind: str, version: int, at: str | None = None) -> by
         text = f"the {kind} has version {found}, this program reads {version}"
         raise InputError(text, at=at, fix="use the version of streamproof that wrote it, or start anew without it")
     return data[start:]
+
+
+def sealed_json(document: Mapping[str, Any], *, kind: str, version: int) -> bytes:
+    """A document that people may look at: JSON that begins with a digest of all that follows.
+
+    >>> data = sealed_json({"batch": 3}, kind="example", version=1)
+    >>> data[:21], data[79:]
+    (b'{"digest": "add0e1f45', b'"kind": "example", "version": 1, "batch": 3}')
+    >>> opened_json(data, kind="example", version=1)["batch"]
+    3
+    >>> opened_json(data.replace(b"3}", b"4}"), kind="example", version=1)
+    Traceback (most recent call last):
+        ...
+    streamproof.errors.InputError: the example is damaged: its checksum is another one
+      fix: use another copy of it, or start anew without it
+    """
+    body = json.dumps({"kind": kind, "version": version, **document}).encode()[1:]
+    return _JSON_HEAD + digest_of(body).encode() + b'", ' + body
+
+
+def opened_json(data: bytes, *, kind: str, version: int, at: str | None = None, fix: str = ANEW) -> dict[str, Any]:
+    """The document, if it is of this kind and version and as it was written; one clear error if it is not."""
+    digest, body = data[len(_JSON_HEAD) : _JSON_BODY - 3], data[_JSON_BODY:]
+    if not data.startswith(_JSON_HEAD) or data[_JSON_BODY - 3 : _JSON_BODY] != b'", ':
+        _refuse_version(_loosely(data), kind, version, at)
+        raise InputError(f"the {kind} is damaged: it does not begin with its checksum", at=at, fix=fix)
+    if digest_of(body).encode() != digest:
+        raise InputError(f"the {kind} is damaged: its checksum is another one", at=at, fix=fix)
+    document: dict[str, Any] = json.loads(b"{" + body)
+    if document["kind"] != kind:
+        raise InputError(f"not {_a(kind)}: this is {_a(document['kind'])}", at=at, fix=f"give the {kind} of a run")
+    _refuse_version(document, kind, version, at)
+    return document
+
+
+def digest_of(content: bytes) -> str:
+    """The digest of a content, in letters."""
+    return blake2b(content, digest_size=_DIGEST).hexdigest()
+
+
+def _loosely(data: bytes) -> Mapping[str, Any]:
+    """What a document without a digest says, as older versions wrote it."""
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) and isinstance(found.get("version"), int) else {}
+
+
+def _refuse_version(document: Mapping[str, Any], kind: str, version: int, at: str | None) -> None:
+    found = document.get("version", version)
+    if found != version:
+        text = f"the {kind} has version {found}, this program reads {version}"
+        raise InputError(text, at=at, fix="use the version of streamproof that wrote it, or start anew without it")
 
 
 @contextmanager

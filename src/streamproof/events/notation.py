@@ -11,6 +11,8 @@ Law: ``read_value(write_value(x), type) == x`` for every value of the type.
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
@@ -34,6 +36,7 @@ __all__ = [
 ]
 
 _LONGEST_SHOWN: Final = 40
+_FINER: Final = re.compile(r"[.,][0-9]{6}[0-9]*[1-9]")  # than a microsecond
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make one per call
 
 
@@ -76,9 +79,12 @@ def _int(value: object, kind: Type) -> int:
 
 
 def _float(value: object, kind: Type) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise TypeError
-    return float(value)
+    number = float(value)
+    if math.isinf(number) and not isinstance(value, float):
+        raise OverflowError
+    return number
 
 
 def _string(value: object, kind: Type) -> str:
@@ -116,7 +122,7 @@ def _date(value: object, kind: Type) -> date:
 
 def _timestamp(value: object, kind: Type) -> datetime:
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(_string(value, kind))
-    if moment.tzinfo is None:
+    if moment.tzinfo is None or (isinstance(value, str) and _FINER.search(value)):
         raise ValueError
     return moment.astimezone(UTC)
 

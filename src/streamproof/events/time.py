@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias, get_args
@@ -41,6 +42,37 @@ _WORDS: Final = {
 }  # fmt: skip
 MAX_DURATION: Final = 100  # characters of a length of time
 _DURATION: Final = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-zµ]+)?")
+
+
+def read_unit(word: object, at: str) -> Unit:
+    """The unit that a word names; there are no others.
+
+    >>> read_unit("ms", "unit=")
+    'ms'
+    """
+    for unit in UNITS:
+        if word == unit:
+            return unit
+    fix = f"use one of {', '.join(UNITS)}"
+    meant = _WORDS.get(str(word).lower().removesuffix("s"), _WORDS.get(str(word).lower(), str(word).lower()))
+    near = f'; did you mean "{meant}"?' if meant in UNITS else ""
+    raise InputError(f"unknown time unit {word!r}", at=at, fix=fix + near)
+
+
+def one_unit(claims: Mapping[str, str | None]) -> Unit | None:
+    """The unit that all agree on who say one, if anybody does; by who says it.
+
+    >>> one_unit({"the mapping": None, "the source": "s"})
+    's'
+    """
+    said = {who: read_unit(word, who) for who, word in claims.items() if word}
+    if len(set(said.values())) > 1:
+        (one, first), (two, second) = next((a, b) for a in said.items() for b in said.items() if a[1] != b[1])
+        raise InputError(
+            f"two units for one stream: {one} says {first}, {two} says {second}",
+            fix="say the same unit in both, or leave one of them out",
+        )
+    return next(iter(said.values()), None)
 
 
 def duration(span: Span, unit: Unit | None) -> int:
@@ -112,7 +144,8 @@ def read_tick(value: object) -> int:
         return BEGINNING
     if isinstance(value, int) and not isinstance(value, bool):
         return checked(value, "the time", InputError)
-    raise InputError(f"{value!r} is not a time", fix='times are integers, "inf" or "-inf"')
+    shown = repr(value) if len(str(value)) < 100 else f"{str(value)[:99]}…"
+    raise InputError(f"{shown} is not a time", fix='times are integers, "inf" or "-inf"')
 
 
 def show_tick(tick: int) -> int | str:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from streamproof.errors import PlanError
 from streamproof.events.schema import Schema, check_names
-from streamproof.events.time import Span, Unit
+from streamproof.events.time import Span, Unit, one_unit, read_unit
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.expr import TRUE, Expr, Value
 from streamproof.plan.modules import Clipping, Restriction, Stamping
@@ -74,8 +74,10 @@ class Source(Node):
     unit: Unit | None = None
 
     def __post_init__(self) -> None:
+        if self.unit is not None:
+            read_unit(self.unit, f'source "{self.name}"')
         if self.schema is not None and self.schema.unit != self.unit:
-            unit = self.unit or self.schema.unit
+            unit = one_unit({"the source": self.unit, "its schema": self.schema.unit})
             object.__setattr__(self, "unit", unit)
             object.__setattr__(self, "schema", Schema(self.schema.columns, unit))
 

@@ -15,11 +15,11 @@ A scenario is an intent, so it can stand inside another one, and ``first >> seco
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from streamproof.errors import PlanError, did_you_mean
-from streamproof.plan.nodes import NODES
+from streamproof.plan.driving import NODES
 from streamproof.workbench.draw.operators import operators
 from streamproof.workbench.facets import Events, events
 from streamproof.workbench.holes import (  # any is the word of the tester
@@ -43,7 +43,10 @@ __all__ = [
 ]  # fmt: skip
 
 LEAVES: Final = ("stream", "group", "random")
-_OP_OF: Final = {node.op: node for node in NODES}
+_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    **{node.op: tuple(part.name for part in fields(node) if part.name not in node.input_fields) for node in NODES},
+    "stream": ("columns",), "operator": ("among",), "random": ("depth",),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +58,16 @@ class Intent:
     fixed: Mapping[str, Any] = field(default_factory=dict)  # fields that are not holes, or holes with a shape
     data: Events | None = None  # what the streams below are like
     name: str = ""
+
+    def __post_init__(self) -> None:
+        known = _FIELDS.get(self.op, ())
+        for field_name in self.fixed:
+            if field_name not in known:
+                fix = did_you_mean(field_name, known) if known else "leave it out"
+                raise PlanError(f'"{self.op}" has no field "{field_name}"', fix=fix)
+        takes = operators().get(self.op, len(self.inputs))
+        if len(self.inputs) != takes:
+            raise PlanError(f'"{self.op}" takes {takes} inputs, got {len(self.inputs)}', fix=f"give {takes}")
 
     # --- any operator -------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from streamproof.errors import InputError, PlanError, did_you_mean
 from streamproof.plan.modules import Registry
 from streamproof.workbench.facets import events
 from streamproof.workbench.holes import one_of
-from streamproof.workbench.intent import Intent, group, operator, random_plan, stream
+from streamproof.workbench.intent import Intent, operator, random_plan
 from streamproof.workbench.modules import all_modules
 
 SHIPPED: Final = ("smoke", "full", "deep")
@@ -93,17 +93,28 @@ def _line_in(path: Path, error: BaseException) -> int | None:
     return lines[-1] if lines else None
 
 
+_KINDS: Final[Mapping[str, type]] = {
+    "name": str, "scenarios": dict, "engines": list, "about": str, "cases": int, "slow_cases": int, "seed": int,
+    "streams_per_plan": int,
+}  # fmt: skip
+
+
 def _from_json(path: Path) -> Suite:
     document = documents.load(path)
+    fix = 'write {"name": …, "scenarios": {name: intent}}'
+    for key, value in document.items() if isinstance(document, dict) else [("scenarios", None)]:
+        if key not in _KINDS:
+            raise InputError(f'a suite has no "{key}"', at=str(path), fix=did_you_mean(key, _KINDS))
+        if type(value) is not _KINDS[key]:
+            raise InputError(f'"{key}" of a suite is {value!r}', at=str(path), fix=fix)
     try:
         scenarios = tuple(intent_of(data).called(name) for name, data in document["scenarios"].items())
-        known = {"cases", "slow_cases", "seed", "streams_per_plan", "about"}
-        given = {key: value for key, value in document.items() if key in known}
+        given = {key: value for key, value in document.items() if key not in ("name", "scenarios", "engines")}
         engines = tuple(document.get("engines", ("local",)))
         return Suite(document.get("name", path.stem), scenarios, engines=engines, **given)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         text = f"the suite cannot be read: {type(error).__name__} {error}"
-        raise InputError(text, at=str(path), fix='write {"name": …, "scenarios": {name: intent}}') from None
+        raise InputError(text, at=str(path), fix=fix) from None
 
 
 def intent_of(data: Any) -> Intent:
@@ -132,14 +143,14 @@ def _value(value: Any) -> Any:
 
 
 def _made(op: str, inputs: Sequence[Intent], said: Mapping[str, Any]) -> Intent:
-    if op == "stream":
-        return stream(said.get("columns"))
-    if op in ("group", "group_input"):
-        return group()
+    if op in ("stream", "group", "group_input"):
+        if inputs:
+            raise PlanError(f'"{op}" has no input', fix="put the operator above it")
+        return Intent("group" if op == "group_input" else op, fixed=said)
     if op == "operator":
-        return operator(*inputs, among=tuple(said["among"]) if "among" in said else None)
+        return operator(*inputs).saying(**said)
     if op == "random":
-        return random_plan(*inputs, depth=said.get("depth", 3))
+        return random_plan(*inputs).saying(**said)
     if not inputs:
         raise PlanError(f'the operator "{op}" needs an input', fix='give "in", or "left" and "right"')
     return inputs[0].then(op, *inputs[1:], **said)

@@ -50,7 +50,7 @@ def test_bad_lines_are_rejected_by_number(tmp_path: Path) -> None:
 
 
 def test_a_file_without_objects_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no line holds a JSON object"):
+    with pytest.raises(InputError, match="no line is a JSON object; line 1: not an object: 1"):
         read(lay(tmp_path, "1", "2"), mapping=MAPPING)
 
 

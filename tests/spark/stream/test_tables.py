@@ -255,7 +255,7 @@ def test_what_comes_too_late_is_an_error(spark: SparkSession, folder: Path) -> N
     ) as raised:
         query.start(FileSink(folder / "out"), trigger=NOW).wait()
     assert raised.value.name == "cti_violation"
-    assert raised.value.at == "source S, −[5, 12) v=2"
+    assert raised.value.at == "source S, bucket 1, event 1 (insert late [5, 12)); last CTI 10"
 
 
 def test_what_comes_too_late_can_be_let_go(spark: SparkSession, folder: Path) -> None:

@@ -7,42 +7,52 @@ over, or left out if the folder has it already.
 
 from __future__ import annotations
 
-import json
-import os
+import io
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from streamproof.engines.claims import plain, refuse_other
+from streamproof.engines.spark.keeping import Folder, Step, merged, put_aside, replaced
 from streamproof.engines.spark.metrics import OF_OUTPUT
+from streamproof.engines.spark.output import (
+    REBUILD,
+    STATE,
+    Content,
+    Format,
+    Part,
+    Parts,
+    State,
+    content_of,
+    leftovers,
+    name_of,
+    read_output,
+    read_rows,
+    read_state,
+)
+from streamproof.engines.spark.positions import note_of, refuse_lost, refuse_other_place
 from streamproof.engines.spark.stream.blobs import from_blobs
-from streamproof.engines.spark.stream.checkpoint import write_atomically
 from streamproof.engines.spark.stream.wire import Emit, answer_schema
 from streamproof.errors import InputError
 from streamproof.events import jsontext
 from streamproof.events.bag import consolidate
-from streamproof.events.batch import Batch
 from streamproof.events.encode import cti as one_cti
 from streamproof.events.files.metadata import with_metadata
 from streamproof.events.files.writer import table_of
-from streamproof.events.history import History
 from streamproof.events.order import ints
-from streamproof.events.physical import to_history
 from streamproof.events.schema import RE, Schema
 from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import BEGINNING
 
-Content: TypeAlias = Literal["events", "rows", "cht"]
-Format: TypeAlias = Literal["parquet", "jsonl"]
-Step: TypeAlias = Literal["written", "renamed", "recorded"]
-STATE: Final = "_streamproof.json"
-LETTERS: Final = "_dead_letters"
-VERSION: Final = 1
+__all__ = [
+    "CallSink", "Content", "FileSink", "Format", "Output", "OutputBatch", "Receiver", "Sink", "Step", "read_output",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +64,7 @@ class Output:
     run: str  # the checkpoint's name
     query: int = 0  # which of the queries in the answers is the output
     layers: Mapping[int, int] = field(default_factory=dict)  # the stage of each query
+    checkpoint: Path | None = None  # where Spark notes how far it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +148,9 @@ class FileSink:
     """A folder of Parquet or JSON lines files.
 
     ``events`` are inserts, retractions and CTIs; ``rows`` signed rows; ``cht`` is the canonical history, kept up to
-    date: rows that can change no more in files that stay, the others in one that is replaced. ``on_step`` is told what
-    was done last. Read it with `read_output`.
+    date: rows that can change no more in files that stay, the others in one that is replaced. Small files are merged,
+    eight at a time, unless ``compact`` is off because somebody follows the folder file by file. ``on_step`` is told
+    what was done last. Read it with `read_output`.
     """
 
     def __init__(
@@ -147,6 +159,7 @@ class FileSink:
         *,
         content: Content = "events",
         format: Format = "parquet",  # noqa: A002  # the word users know
+        compact: bool = True,
         on_step: Callable[[Step, int], None] | None = None,
     ) -> None:
         for word, value, known in (
@@ -155,137 +168,115 @@ class FileSink:
         ):
             if value not in known:
                 raise InputError(f"unknown {word} {value!r}", fix=f"use one of {', '.join(known)}")
-        self.folder, self.content, self.format = Path(folder).resolve(), content, format
+        self.folder, self.content, self.format, self.compact = Path(folder).resolve(), content, format, compact
         self.emit: Emit = "events" if content == "events" else "rows"
         self._on_step = on_step or (lambda _step, _number: None)
 
     def open(self, output: Output) -> dict[int, int]:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for left in self.folder.glob(".*.part"):  # by a run that was killed
-            left.unlink(missing_ok=True)
         self._output = output
-        found = read_state(self.folder)
-        if not found:
+        self._folder = Folder(self.folder, self._on_step)
+        state = read_state(self.folder) if self.folder.is_dir() else None
+        if state is not None:
+            self._refuse_other(state)
+        refuse_other_place(self.folder, state, output.checkpoint)
+        if state is None:
             self._begin()
             return {}
-        if found["run"] != output.run or found["content"] != self.content or found["format"] != self.format:
+        refuse_lost(self.folder, state)
+        self._folder.remove(leftovers(self.folder, state))
+        self._folder.remove_unfinished()
+        return {int(bucket): cti for bucket, cti in state.frontiers.items()}
+
+    def _begin(self) -> None:
+        """Take an empty folder, before anything is written into it: a crash must not make it look like another's."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        strangers = sorted(p.name for p in self.folder.iterdir() if not p.name.startswith((".", "_")))
+        if strangers:
+            raise InputError(f"{self.folder} is not empty: {strangers[0]}", fix="give a new folder for the output")
+        self._folder.remove_unfinished()
+        self._folder.record(self._first())
+
+    def _first(self) -> State:
+        schema = self._output.schema
+        columns = tuple((name, str(kind)) for name, kind in schema)
+        return State(self._output.run, self.content, self.format, columns, schema.unit)
+
+    def _refuse_other(self, state: State) -> None:
+        if state.run != self._output.run:
             raise InputError(
                 "the folder holds the output of another run",
                 at=str(self.folder),
                 fix="use the checkpoint it was written with, or a new folder",
             )
-        return {int(bucket): cti for bucket, cti in found["frontiers"].items()}
-
-    def _begin(self) -> None:
-        """Take an empty folder, before anything is written into it: a crash must not make it look like another's."""
-        strangers = sorted(p.name for p in self.folder.iterdir() if not p.name.startswith((".", "_")))
-        if strangers:
-            raise InputError(f"{self.folder} is not empty: {strangers[0]}", fix="give a new folder for the output")
-        self._record(-1, BEGINNING, {}, {})
-
-    def _record(self, number: int, cti: int, frontiers: Mapping[int, int], made: Mapping[str, Any]) -> None:
-        """Say how far the folder is: the step that makes a micro-batch count."""
-        state = {
-            "version": VERSION, "run": self._output.run, "content": self.content, "format": self.format,
-            "batch": number, "cti": cti, "unit": self._output.schema.unit,
-            "columns": [[name, str(kind)] for name, kind in self._output.schema],
-            "frontiers": {str(bucket): cti for bucket, cti in frontiers.items()}, "open": [], "sealed": [], **made,
-        }  # fmt: skip
-        write_atomically(self.folder / STATE, json.dumps(state).encode())
+        form = ("content", "format", "columns", "unit")
+        before, now = ({name: plain(getattr(one, name)) for name in form} for one in (state, self._first()))
+        refuse_other(before, now, saved="the output", running="this run", at=str(self.folder), fix=REBUILD)
 
     def write(self, batch: OutputBatch, frontiers: Mapping[int, int]) -> None:
         before = read_state(self.folder)
-        if batch.number <= before["batch"]:
+        if before is None:
+            raise InputError(f"{STATE} is gone from the output", at=str(self.folder), fix=REBUILD)
+        if batch.number <= before.batch:
             return  # it is there already
+        if batch.number > before.batch + 1:
+            text = f"micro-batch {batch.number} comes, and the output ends with {before.batch}"
+            raise InputError(text, at=str(self.folder), fix=REBUILD)
         made = self._history(batch, before) if self.content == "cht" else self._append(batch, before)
         if batch.dead:
-            (self.folder / LETTERS).mkdir(exist_ok=True)
-            place = self.folder / LETTERS / f"{batch.number:012}.jsonl"
-            self._put(place, batch.number, lambda path: path.write_bytes(batch.dead))
+            made["letters"] = self._put("letters", before.letters, batch.number, batch.dead)
+        note = note_of(self._output.checkpoint, batch.number)
+        told = {str(bucket): cti for bucket, cti in frontiers.items()}
+        after = replace(before, batch=batch.number, note=note, cti=batch.cti, frontiers=told, **made)
         self._on_step("renamed", batch.number)
-        self._record(batch.number, batch.cti, frontiers, made)
+        self._folder.record(after)
         self._on_step("recorded", batch.number)
-        for name in set(before["open"]) - set(made.get("open", ())):
-            (self.folder / name).unlink(missing_ok=True)
+        for name in replaced(self._folder, before, after):
+            self._folder.remove([name])
+            self._on_step("removed", batch.number)
+        self._folder.fresh.clear()
 
-    def _append(self, batch: OutputBatch, before: Mapping[str, Any]) -> dict[str, Any]:
+    def _append(self, batch: OutputBatch, before: State) -> dict[str, Any]:
         table = batch.rows
-        schema = self._output.schema
-        if self.content == "events" and batch.cti > before["cti"]:
-            table = pa.concat_tables([table, one_cti(schema, batch.cti).rows])
-        if table.num_rows:
-            self._file("batch", batch.number, table)
-        return {}
+        if self.content == "events" and batch.cti > before.cti:
+            table = pa.concat_tables([table, one_cti(self._output.schema, batch.cti).rows])
+        if not table.num_rows:
+            return {}
+        return {"files": self._put("batch", before.files, batch.number, self._bytes(table))}
 
-    def _history(self, batch: OutputBatch, before: Mapping[str, Any]) -> dict[str, Any]:
+    def _history(self, batch: OutputBatch, before: State) -> dict[str, Any]:
         """Rows that end before the CTI can change no more."""
         schema = self._output.schema
-        parts = [_read_rows(self.folder / name, schema, self.format) for name in before["open"]]
+        parts = [read_rows(content_of(self.folder, part), schema, self.format) for part in before.open]
         now = consolidate(pa.concat_tables([*parts, batch.rows]))
         sealed = ints(now[RE]) < batch.cti
-        made: dict[str, Any] = {"open": [], "sealed": list(before["sealed"])}
-        for kind, keep in (("sealed", sealed), ("open", ~sealed)):
-            if keep.any():
-                made[kind].append(self._file(kind, batch.number, now.filter(pa.array(keep))))
+        made: dict[str, Any] = {"open": ()}
+        if sealed.any():
+            made["files"] = self._put("sealed", before.files, batch.number, self._bytes(now.filter(pa.array(sealed))))
+        if not sealed.all():
+            made["open"] = (self._one("open", batch.number, self._bytes(now.filter(pa.array(~sealed)))),)
         return made
 
-    def _file(self, stem: str, number: int, table: pa.Table) -> str:
-        place = self.folder / f"{stem}-{number:012}.{self.format}"
-        self._put(place, number, lambda path: _write_table(table, self._output.schema, self.content, path))
-        return place.name
+    def _one(self, stem: str, number: int, data: bytes) -> Part:
+        ending = "jsonl" if stem == "letters" else self.format
+        return self._folder.put(name_of(stem, number, number, ending), number, data)
 
-    def _put(self, place: Path, number: int, write: Callable[[Path], Any]) -> None:
-        temporary = place.with_name(f".{place.name}.{os.getpid()}.part")
-        write(temporary)
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        self._on_step("written", number)
-        temporary.replace(place)
+    def _put(self, stem: str, parts: Parts, number: int, data: bytes) -> Parts:
+        """The parts with a new one; small ones are merged, and long lists are put aside."""
+        together = (*parts, self._one(stem, number, data))
+        if self.compact:
+            together = merged(self._folder, stem, together, number)
+        return put_aside(self._folder, "letters" if stem == "letters" else "files", together, number)
 
-
-def read_state(folder: Path) -> dict[str, Any]:
-    """How far a folder of output is; nothing if it has not begun."""
-    file = folder / STATE
-    if not file.exists():
-        return {}
-    state: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    if state.get("version") != VERSION:
-        raise InputError(
-            f"the output has version {state.get('version')}, this program reads {VERSION}",
-            at=str(file),
-            fix="use the version of streamproof that wrote it",
-        )
-    return state
-
-
-def read_output(folder: str | Path) -> History:
-    """What the output in a folder adds up to."""
-    place = Path(folder).resolve()
-    state = read_state(place)
-    if not state:
-        raise InputError(f"{folder} holds no output of a streaming run", fix="give the folder that a run wrote to")
-    schema = Schema.of([(name, kind) for name, kind in state["columns"]], unit=state["unit"])
-    if state["content"] == "cht":
-        names = [*state["sealed"], *state["open"]]
-    else:
-        stems = (f"batch-{number:012}" for number in range(state["batch"] + 1))
-        names = [name for stem in stems if (place / (name := f"{stem}.{state['format']}")).exists()]
-    if state["content"] == "events":
-        return to_history((_read_events(place / name, schema) for name in names), schema=schema)
-    rows = (_read_rows(place / name, schema, state["format"]) for name in names)
-    return History.from_batches(schema, (Batch(schema, table) for table in rows))
-
-
-def _write_table(table: pa.Table, schema: Schema, content: Content, path: Path) -> None:
-    if path.name.endswith(".part") and ".parquet." in path.name:
-        flat = table_of(PhysicalStream(schema, table)) if content == "events" else _flat(table, schema)
-        pq.write_table(with_metadata(flat, schema), path)
-        return
-    with path.open("w", encoding="utf-8") as out:
-        if content == "events":
-            out.writelines(PhysicalStream(schema, table).json_lines())
-        else:
-            out.write(_json_rows(table, schema))
+    def _bytes(self, table: pa.Table) -> bytes:
+        schema = self._output.schema
+        if self.format == "parquet":
+            flat = table_of(PhysicalStream(schema, table)) if self.content == "events" else _flat(table, schema)
+            out = io.BytesIO()
+            pq.write_table(with_metadata(flat, schema), out)
+            return out.getvalue()
+        if self.content == "events":
+            return "".join(PhysicalStream(schema, table).json_lines()).encode()
+        return _json_rows(table, schema).encode()
 
 
 def _flat(table: pa.Table, schema: Schema) -> pa.Table:
@@ -298,22 +289,3 @@ def _json_rows(table: pa.Table, schema: Schema) -> str:
     payload = jsontext.payload(schema, table.select(range(3, table.num_columns)))
     texts = jsontext.objects([("le", le), ("re", re), ("w", columns[2].cast(pa.string())), ("payload", payload)])
     return "".join(text + "\n" for text in texts.to_pylist())
-
-
-def _read_rows(path: Path, schema: Schema, kind: Format) -> pa.Table:
-    if kind == "parquet":
-        table = pq.read_table(path)
-        return pa.Table.from_arrays(table.columns, schema=schema.arrow_rows)
-    from streamproof.events.event import read_event, typed  # noqa: PLC0415
-
-    documents = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    weights = [document.pop("w") for document in documents]
-    events = [typed(read_event(document, n), schema) for n, document in enumerate(documents)]
-    rows = [(e.le, e.re, w, e.payload) for e, w in zip(events, weights, strict=True)]  # type: ignore[union-attr]
-    return Batch.from_rows(schema, rows).rows
-
-
-def _read_events(path: Path, schema: Schema) -> PhysicalStream:
-    from streamproof.events.files import read  # noqa: PLC0415
-
-    return read(path, schema=schema, format="parquet" if path.suffix == ".parquet" else "jsonl").stream()

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from streamproof.engines.claims import Claim, plain
+from streamproof.engines.spark.origins import origin
 from streamproof.engines.spark.rows import quoted
 from streamproof.engines.spark.stream.doors import BUCKET, WITH_KINDS, Form
 from streamproof.errors import InputError
@@ -111,6 +113,13 @@ class SparkSource:
         if "kind" in self._roles:
             return "physical" if {"id", "new_end"} & set(self._roles) else "marked"
         return "signed" if self._feed is not None or self._weight is not None else "inserts"
+
+    @property
+    def claim(self) -> Claim:
+        """How its rows become events, as a checkpoint claims it."""
+        feed = {} if self._feed is None else {"feed": plain(self._feed)}
+        own = "own" if self._own else "mapped"
+        return {"form": self.form, "layout": own, "mapping": plain(self._mapping), **feed, **origin(self._frame)}
 
     @property
     def can_be_followed(self) -> bool:

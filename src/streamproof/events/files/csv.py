@@ -6,8 +6,10 @@ Lines are numbered as an editor numbers them, though fields may contain line bre
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +22,13 @@ from streamproof.events.files.rejects import Rejects
 from streamproof.events.files.tabular import Part, columns_of
 from streamproof.events.order import Ints, one_array
 
+MAX_HEADER: Final = 1 << 20  # bytes of the first line
+BLOCK: Final = 1 << 23  # bytes that are read at once; no row is longer than two blocks
+_NOT_DATA: Final = re.compile(r"[^\W\d]")  # a letter, which names of columns have
+_ENDS: Final = re.compile(rb"[,\r\n]")
+_CLOSED: Final = re.compile(rb'\n"\r?\n$')
+_OTHERS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
+
 
 class CsvFile:
     """A CSV file with a header."""
@@ -27,11 +36,16 @@ class CsvFile:
     word = "line"
     metadata: Mapping[str, str] = {}
 
-    def __init__(self, path: Path, *, block_bytes: int = 1 << 23) -> None:
+    def __init__(self, path: Path, *, block_bytes: int = BLOCK) -> None:
         self._path = path
         self._block_bytes = block_bytes
         names = _header(path)
-        columns_of(names)
+        self.hint = _hint(names)
+        try:
+            columns_of(names)
+        except InputError as error:
+            error.fix = self.hint or error.fix
+            raise error.located(path.name) from None
         self.fields = pa.schema([(name, pa.binary()) for name in names])
         self.blank = 0  # lines without anything
 
@@ -40,13 +54,45 @@ class CsvFile:
         self.blank = 0
         bad: list[pv.InvalidRow] = []
         numbering = _Numbering()
+        last: Part | None = None  # held back, for its last row may be open
         try:
             for block in self._open(bad):
+                if block.schema.names != self.fields.names:
+                    raise InputError("the header cannot be read", at=self._path.name, fix="quote names only as a whole")
+                if last is not None:
+                    yield last
                 part = numbering.number(pa.Table.from_batches([block]), bad, rejects)
-                yield self._without_blank(part)
+                last = self._without_blank(part)
         except pa.ArrowInvalid as error:
-            raise InputError(f"not CSV: {error}", at=f"{self._path.name}, after line {numbering.line}") from None
+            if last is not None:
+                yield last
+            raise self._unreadable(str(error), numbering.line) from None
+        swallowed = bool(bad) and is_open(bad[-1].text.encode("utf-8", "surrogateescape"))
         numbering.number(self.fields.empty_table(), bad, rejects, final=True)
+        if last is not None:
+            yield last if swallowed else self._closed(last, numbering.line, rejects)
+
+    def _unreadable(self, why: str, line: int) -> InputError:
+        at = f"{self._path.name}, line {line}"
+        if "straddl" in why:
+            what = f"the row is longer than {self._block_bytes:,} bytes: perhaps a quote in it is never closed"
+            return InputError(what, at=at, fix="close the quote", name="limit_exceeded")
+        return InputError(f"not CSV: {why}", at=at, fix="check that the file is text, with commas between the fields")
+
+    def _closed(self, part: Part, end: int, rejects: Rejects) -> Part:
+        """The last rows of the file; if the very last is open at its end, it is rejected."""
+        if not len(part.lines):
+            return part
+        line = int(part.lines[-1])
+        values = [column[-1].as_py() or b"" for column in part.rows.columns]
+        breaks = sum(value.count(b"\n") for value in values)
+        if line + 1 + breaks != end:
+            return part  # blank lines are the last
+        text = _open_row(self._path, values[-1], breaks, 2 * self._block_bytes)
+        if text is None:
+            return part
+        rejects.add(line, _open_at_the_end(text), text[:1000].decode("utf-8", "backslashreplace"))
+        return Part(part.rows.slice(0, len(part.lines) - 1), part.lines[:-1])
 
     def _open(self, bad: list[pv.InvalidRow]) -> pv.CSVStreamingReader:
         def keep(row: pv.InvalidRow) -> str:
@@ -91,7 +137,7 @@ class _Numbering:
         breaks = _breaks(rows)
         numbers = _numbers(self._row, len(breaks), [row.number for row in bad])
         mine = [row for row in bad if final or (len(numbers) and row.number < numbers[-1])]
-        bad[:] = [row for row in bad if row not in mine]
+        bad[:] = bad[len(mine) :]
         if mine:
             return Part(rows, self._among(numbers, breaks, mine, rejects))
         starts = self.line + np.arange(len(breaks)) + np.cumsum(breaks) - breaks
@@ -126,7 +172,62 @@ def _numbers(first: int, count: int, left_out: list[int]) -> Ints:
 
 
 def _why(row: pv.InvalidRow) -> str:
+    text = row.text.encode("utf-8", "surrogateescape")
+    if is_open(text):
+        return _open_at_the_end(text)
     return f"{row.actual_columns} fields instead of {row.expected_columns}"
+
+
+def _open_at_the_end(text: bytes) -> str:
+    lines = text.rstrip(b"\r\n").count(b"\n")
+    swallowed = "the line after it is" if lines == 1 else f"the {lines:,} lines after it are"
+    rest = f"{swallowed} part of it" if lines else "the file may be cut off"
+    return f"a quote that opens in this row is never closed: {rest}"
+
+
+def is_open(row: bytes) -> bool:
+    """Whether a row of CSV ends within quotes.
+
+    >>> is_open(b'1,"a""b",c'), is_open(b'1,5"'), is_open(b'1,"a""'), is_open(b'1,"a,b')
+    (False, False, True, True)
+    """
+    place = 0
+    while place < len(row):
+        if row[place : place + 1] == b'"':
+            place = _closing(row, place + 1)
+            if place < 0:
+                return True
+        found = _ENDS.search(row, place)
+        if found is None:
+            return False
+        place = found.end()
+    return False
+
+
+def _closing(row: bytes, place: int) -> int:
+    """Where the next quote is that is not doubled; −1 if there is none."""
+    while True:
+        place = row.find(b'"', place)
+        if place < 0 or row[place + 1 : place + 2] != b'"':
+            return place
+        place += 2
+
+
+def _open_row(path: Path, value: bytes, breaks: int, most: int) -> bytes | None:
+    """The last row of a file, if it is open: then the rest of the file is in it, up to the last line break.
+
+    ``value`` is the last of its fields, ``breaks`` the number of line breaks in them all.
+    """
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - most))
+        text = file.read()
+    if text.endswith(b"\n") and (not value.endswith(b"\n") or _CLOSED.search(text[-4:])):
+        return None
+    place = len(text)
+    for _ in range(breaks + 1):
+        place = text.rfind(b"\n", 0, max(place, 0))
+    return text[place + 1 :] if is_open(text[place + 1 :]) else None
 
 
 def _breaks(rows: pa.Table) -> Ints:
@@ -140,9 +241,55 @@ def _breaks(rows: pa.Table) -> Ints:
     return total
 
 
+_MAGIC: Final = {
+    b"\xff\xfe": ("UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"),
+    b"\xfe\xff": ("UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"),
+    b"\x1f\x8b": ("compressed (gzip)", "unpack it first: gunzip"),
+    b"\x28\xb5\x2f\xfd": ("compressed (zstd)", "unpack it first: unzstd"),
+    b"PK\x03\x04": ("a zip archive, or a workbook", "unpack it, or save the sheet as CSV"),
+    b"PAR1": ("Parquet", "call it *.parquet"),
+    b"ARROW1": ("Arrow IPC", "call it *.arrow"),
+}
+
+
+def refuse_other_kinds(start: bytes, path: Path) -> None:
+    """Refuse what is no text of UTF-8 but, by its first bytes, something else."""
+    for magic, (kind, fix) in _MAGIC.items():
+        if start.startswith(magic):
+            raise InputError(f"the file is not text but {kind}", at=str(path), fix=fix)
+    if b"\0" in start.partition(b"\n")[0]:
+        raise InputError(
+            "the first line has NUL bytes: the file is not text", at=str(path), fix="convert the file to UTF-8"
+        )
+
+
 def _header(path: Path) -> list[str]:
+    with path.open("rb") as file:
+        start = file.read(MAX_HEADER)
+    refuse_other_kinds(start, path)
+    if not start.strip():
+        raise InputError("the file is empty", at=str(path), fix="the first line names the columns")
+    if b"\r" in start and b"\n" not in start:
+        raise InputError("its lines end in CR alone", at=str(path), fix=r"convert them: tr '\r' '\n' < FILE")
     try:
-        with path.open("rb") as file:
-            return next(csv.reader(line.decode("utf-8-sig") for line in file), [])
+        return next(csv.reader(line.decode("utf-8-sig") for line in start.splitlines(keepends=True)))
     except UnicodeDecodeError:
         raise InputError("the header is not UTF-8", at=path.name, fix="convert the file to UTF-8") from None
+    except (csv.Error, StopIteration) as error:
+        why = "a name is longer than 131,072 characters" if "limit" in str(error) else str(error)
+        fix = "the first line names the columns"
+        raise InputError(f"the header cannot be read: {why}", at=f"{path.name}, line 1", fix=fix) from None
+
+
+def _hint(names: list[str]) -> str | None:
+    """What to do, if it seems that the header is none, or not one of commas."""
+    for separator, word in _OTHERS.items():
+        if len(names) == 1 and separator in names[0]:
+            return f"the columns seem to be separated by {word}: put commas between them"
+    if (
+        names
+        and not any(_NOT_DATA.search(name.rstrip("Zz").replace("T", "")) for name in names[:1])
+        and any(name[:1].isdigit() for name in names)
+    ):
+        return "the first line looks like data: put a line before it that names the columns"
+    return None

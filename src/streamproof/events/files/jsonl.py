@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,16 +20,20 @@ import pyarrow.json as pj
 
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.event import Cti, Event, read_event, typed
-from streamproof.events.files.rejects import Rejects
-from streamproof.events.notation import merge_types, show_value, type_of_value
-from streamproof.events.order import Flags, ints
-from streamproof.events.schema import BOOL, FLOAT64, INT64, NULL, STRING, Schema, Type, type_of_arrow
+from streamproof.events.files.columns import JsonColumns, json_type, literally, with_written
+from streamproof.events.files.exact import lossy_in_json, number, whole_number
+from streamproof.events.files.rejects import Faults, Rejects
+from streamproof.events.files.values import typed_column
+from streamproof.events.notation import show_value
+from streamproof.events.order import Flags, ints, one_array
+from streamproof.events.schema import BOOL, FLOAT64, INT64, NULL, STRING, Schema, Type
 from streamproof.events.stream import CTI, INSERT, KIND_WORDS, PhysicalStream
-from streamproof.events.time import BEGINNING, FOREVER, Unit
+from streamproof.events.time import BEGINNING, FOREVER, Unit, one_unit
 
 _TIMES: Final = ("le", "re", "re_new", "t")
 _INF: Final = re.compile(rb'("(?:le|re|re_new)"\s*:\s*)"(-?)inf"')
 _CTI_INF: Final = re.compile(rb'^(\s*\{\s*"kind"\s*:\s*"cti"\s*,\s*"t"\s*:\s*)"(-?)inf"', re.MULTILINE)
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 IN_JSON: Final = {INT64: pa.int64(), FLOAT64: pa.float64(), STRING: pa.string(), BOOL: pa.bool_(), NULL: pa.null()}
 
 
@@ -55,26 +59,28 @@ class JsonLines:
         self.blank = 0  # lines without anything
         self.makes_ids = False  # whether every event is an insert with an id that is made here
         found, self.complete = self._look()
-        self.schema = schema or Schema(tuple(found.items()), unit)
+        columns = schema.columns if schema else tuple(found.types.items())
+        self.schema = Schema(columns, one_unit({"the source": schema.unit if schema else None, "read()": unit}))
+        self._written = frozenset[str]() if schema else found.written
 
-    def _look(self) -> tuple[dict[str, Type], bool]:
+    def _look(self) -> tuple[JsonColumns, bool]:
         """The types of all columns, and whether no line has a kind: then the file is a history, and complete."""
-        types: dict[str, Type] = {}
+        columns = JsonColumns()
         has_kind = has_id = False
         for block in self._blocks():
             has_id |= b'"id"' in block.data or b"\\u" in block.data  # also where a column is called that
-            found, kinds = _look_fast(block) or _look_slow(block)
-            has_kind |= kinds
-            for name, kind in found.items():
-                types[name] = merge_types(types.get(name, NULL), kind) or types[name]
+            kinds = _look_fast(block, columns)
+            has_kind |= _look_slow(block, columns) if kinds is None else kinds
         self.makes_ids = not has_kind and not has_id
-        return types, not has_kind
+        return columns, not has_kind
 
     def chunks(self, rejects: Rejects) -> Iterator[tuple[PhysicalStream, int]]:
         """The events of each block, and of how many good lines they are."""
         self.blank = 0
         for block in self._blocks():
             try:
+                if self._written:
+                    raise _Unusual
                 stream = _parse(block, self.schema)
                 yield stream, len(stream)
             except (_Unusual, pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -82,14 +88,14 @@ class JsonLines:
                 yield stream, len(stream)
 
     def _lines(self, block: Block, rejects: Rejects) -> Iterator[Event]:
-        for number, line in enumerate(block.data.split(b"\n")[:-1], start=block.line):
+        for place, line in enumerate(block.data.split(b"\n")[:-1], start=block.line):
             if not line.strip():
                 self.blank += 1
                 continue
             try:
-                yield typed(_event(line, number), self.schema)
+                yield typed(_event(line, place, self._written), self.schema)
             except StreamproofError as error:
-                rejects.add(number, error.what, line.decode("utf-8", "backslashreplace"))
+                rejects.add(place, error.what, line.decode("utf-8", "backslashreplace"))
 
     def _blocks(self) -> Iterator[Block]:
         return blocks(self._path, self._block_bytes)
@@ -111,7 +117,14 @@ def blocks(path: Path, size: int) -> Iterator[Block]:
 def document_of(line: bytes) -> object:
     """What one line says, or an error that says what is wrong with it."""
     try:
-        return json.loads(line.decode("utf-8"))
+        document = json.loads(
+            line.decode("utf-8"), parse_int=whole_number, parse_float=number, object_pairs_hook=_unique
+        )
+        if _SURROGATE.search(line):
+            json.dumps(document, ensure_ascii=False, default=str).encode()
+        return document
+    except UnicodeEncodeError:
+        raise InputError("half of a surrogate pair is no character") from None
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8: byte {error.start} is {line[error.start]:#04x}") from None
     except json.JSONDecodeError as error:
@@ -120,43 +133,55 @@ def document_of(line: bytes) -> object:
         raise InputError("not an event: nested too deeply") from None
 
 
-def _event(line: bytes, number: int) -> Event:
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for n, name in enumerate(names) if name in names[:n])
+        raise InputError(f'the key "{twice}" is there twice')
+    return document
+
+
+def _event(line: bytes, number: int, written: frozenset[str] = frozenset()) -> Event:
     document = document_of(line)
     if not isinstance(document, dict):
         raise InputError(f"not an event: {show_value(document)}", fix='write {"kind": …, "id": …, "le": …, "re": …}')
+    if written and isinstance(document.get("payload"), dict):
+        document["payload"] = with_written(document["payload"], literally(line)["payload"], written)
     return read_event(document, number)
 
 
-def _look_slow(block: Block) -> tuple[dict[str, Type], bool]:
-    """The types that the good lines of a block have; where two do not agree the first one wins."""
-    types: dict[str, Type] = {}
+def _look_slow(block: Block, columns: JsonColumns) -> bool:
+    """See the columns of the good lines of a block; whether any line has a kind."""
     has_kind = False
-    for number, line in enumerate(block.data.split(b"\n")[:-1], start=block.line):
+    for place, line in enumerate(block.data.split(b"\n")[:-1], start=block.line):
         try:
-            event = _event(line, number)
+            event = _event(line, place)
             payload = {} if isinstance(event, Cti) else event.payload
-            kinds = {name: type_of_value(value) for name, value in payload.items()}
+            if any(isinstance(value, dict | list) for value in payload.values()):
+                continue
         except StreamproofError:
             continue
         has_kind |= b'"kind"' in line and "kind" in json.loads(line)
-        for name, kind in kinds.items():
-            types[name] = merge_types(types.get(name, NULL), kind) or types[name]
-    return types, has_kind
+        for name, value in payload.items():
+            columns.see(name, value)
+    return has_kind
 
 
-def _look_fast(block: Block) -> tuple[dict[str, Type], bool] | None:
+def _look_fast(block: Block, columns: JsonColumns) -> bool | None:
+    """The same if Arrow can read the block as we mean it; else nothing, and no column was seen."""
     try:
         table = _table(block, None)
-        payload = _payload_type(table)
-        types = {field.name: json_type(field.type) for field in payload}
+        types = {field.name: json_type(field.type) for field in _payload_type(table)}
     except (_Unusual, pa.ArrowInvalid, pa.ArrowNotImplementedError, InputError):
         return None
-    return types, table["kind"].null_count < table.num_rows
-
-
-def json_type(arrow: pa.DataType) -> Type:
-    """Our type for what Arrow inferred from JSON; it takes text that looks like a time for one."""
-    return STRING if pa.types.is_timestamp(arrow) or pa.types.is_date(arrow) else type_of_arrow(arrow)
+    if lossy_in_json(block.data, {name for name, kind in types.items() if kind == FLOAT64}):
+        return None
+    if types:
+        flat = pa.Table.from_struct_array(table["payload"])
+        for name in types:
+            columns.see_all(name, flat[name])
+    return bool(table["kind"].null_count < table.num_rows)
 
 
 def _table(block: Block, payload: pa.Schema | None) -> pa.Table:
@@ -244,4 +269,14 @@ def _payload(table: pa.Table, schema: Schema) -> list[pa.ChunkedArray]:
     if not schema.columns:
         return []
     flat = pa.Table.from_struct_array(table["payload"])
-    return [pc.cast(flat[name], kind.arrow) for name, kind in schema]
+    if any(kind == FLOAT64 and pc.any(pc.is_inf(flat[name])).as_py() for name, kind in schema):
+        raise _Unusual  # the word, or a number beyond all doubles
+    return [_typed(flat[name], kind) for name, kind in schema]
+
+
+def _typed(column: pa.ChunkedArray, kind: Type) -> pa.ChunkedArray:
+    faults = Faults()
+    found = typed_column(one_array(column), "", kind, faults)
+    if faults.why:
+        raise _Unusual
+    return found

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streamproof.errors import InputError, did_you_mean
+from streamproof.events.files.zones import AMBIGUOUS, Ambiguous, zone_called
 from streamproof.events.schema import SIGNED, check_names, own_columns, payload_name
 from streamproof.events.stream import CONTROL
-from streamproof.events.time import Span, Unit
+from streamproof.events.time import Span, Unit, read_unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +37,16 @@ class ColumnMapping:
     payload: Sequence[str] | None = None  # the payload columns; all that have no other role
     rename: Mapping[str, str] = field(default_factory=dict)  # column → payload name
     assume_zone: str | None = None  # the zone of times that say none
+    ambiguous: Ambiguous = "refuse"  # what to make of local times that its clocks show twice or never
 
     def __post_init__(self) -> None:
+        if self.unit is not None:
+            read_unit(self.unit, f"ColumnMapping(unit={self.unit!r}), or --map unit={self.unit}")
+        if self.assume_zone is not None:
+            zone_called(self.assume_zone)
+        if self.ambiguous not in AMBIGUOUS:
+            fix = did_you_mean(str(self.ambiguous), AMBIGUOUS)
+            raise InputError(f"unknown choice ambiguous={self.ambiguous}", at="the mapping", fix=fix)
         if self.end is not None and self.duration is not None:
             raise InputError("a mapping has an end or a duration, not both", fix="leave one of them out")
 

@@ -16,11 +16,13 @@ import pyarrow as pa
 import pyarrow.json as pj
 
 from streamproof.errors import InputError, StreamproofError
-from streamproof.events.files.jsonl import IN_JSON, Block, blocks, document_of, json_type, one_block
+from streamproof.events.files.columns import JsonColumns, json_type, literally, with_written
+from streamproof.events.files.exact import lossy_in_json
+from streamproof.events.files.jsonl import IN_JSON, Block, blocks, document_of, one_block
 from streamproof.events.files.rejects import Rejects
 from streamproof.events.files.tabular import Part
 from streamproof.events.notation import merge_types, show_value, type_of_value
-from streamproof.events.schema import FLOAT64, NULL, Type
+from streamproof.events.schema import FLOAT64, NULL
 
 Record = dict[str, Any]
 
@@ -34,19 +36,22 @@ class RecordsFile:
     def __init__(self, path: Path, *, block_bytes: int = 1 << 23) -> None:
         self._path = path
         self._block_bytes = block_bytes
-        types: dict[str, Type] = {}
+        columns, rejects = JsonColumns(), Rejects()
         for block in blocks(path, block_bytes):
-            for name, kind in (_types_fast(block) or _types_slow(block)).items():
-                types[name] = merge_types(types.get(name, NULL), kind) or types[name]
-        if not types:
-            raise InputError("no line holds a JSON object with columns", at=str(path), fix="write one object per line")
-        self.fields = pa.schema([(name, IN_JSON.get(kind, pa.string())) for name, kind in types.items()])
+            if not _look_fast(block, columns):
+                _look_slow(block, columns, rejects)
+        if not columns.types:
+            raise _no_objects(path, rejects)
+        self._written = columns.written
+        self.fields = pa.schema([(name, IN_JSON.get(kind, pa.string())) for name, kind in columns.types.items()])
 
     def parts(self, rejects: Rejects) -> Iterator[Part]:
         for block in blocks(self._path, self._block_bytes):
             yield self._fast(block) or self._slow(block, rejects)
 
     def _fast(self, block: Block) -> Part | None:
+        if self._written:
+            return None
         options = pj.ParseOptions(explicit_schema=self.fields, unexpected_field_behavior="error")
         try:
             rows = pj.read_json(BytesIO(block.data), read_options=one_block(len(block.data)), parse_options=options)
@@ -60,7 +65,7 @@ class RecordsFile:
         records, lines = [], []
         for number, line in _lines(block):
             try:
-                records.append(self._typed(_record(line)))
+                records.append(self._typed(_record(line, self._written)))
                 lines.append(number)
             except StreamproofError as error:
                 rejects.add(number, error.what, line.decode("utf-8", "backslashreplace"))
@@ -86,32 +91,50 @@ def _lines(block: Block) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def _record(line: bytes) -> Record:
+def _record(line: bytes, written: frozenset[str] = frozenset()) -> Record:
     document = document_of(line)
     if not isinstance(document, dict):
         raise InputError(f"not an object: {show_value(document)}")
     for name, value in document.items():
         if isinstance(value, dict | list):
             raise InputError(f'the column "{name}" is nested', fix="flatten it first")
-    return document
+    return with_written(document, literally(line), written) if written else document
 
 
-def _types_fast(block: Block) -> dict[str, Type] | None:
+def _look_fast(block: Block, columns: JsonColumns) -> bool:
+    """See the columns of a block, if Arrow can read it as we mean it; else none is seen."""
     try:
         rows = pj.read_json(BytesIO(block.data), read_options=one_block(len(block.data)))
-        return {field.name: json_type(field.type) for field in rows.schema}
+        types = {field.name: json_type(field.type) for field in rows.schema}
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InputError):
-        return None
+        return False
+    if lossy_in_json(block.data, {name for name, kind in types.items() if kind == FLOAT64}):
+        return False
+    for name in types:
+        columns.see_all(name, rows[name])
+    return True
 
 
-def _types_slow(block: Block) -> dict[str, Type]:
-    """The types that the good lines of a block have; where two do not agree the first one wins."""
-    types: dict[str, Type] = {}
-    for _, line in _lines(block):
+def _look_slow(block: Block, columns: JsonColumns, rejects: Rejects) -> None:
+    """See the columns of the good lines of a block."""
+    for number, line in _lines(block):
         try:
-            kinds = {name: type_of_value(value) for name, value in _record(line).items()}
-        except StreamproofError:
-            continue
-        for name, kind in kinds.items():
-            types[name] = merge_types(types.get(name, NULL), kind) or types[name]
-    return types
+            for name, value in _record(line).items():
+                columns.see(name, value)
+        except StreamproofError as error:
+            rejects.add(number, error.what, None)
+
+
+def _no_objects(path: Path, rejects: Rejects) -> InputError:
+    """The error for a file without a line that can be read."""
+    if not rejects.count:
+        return InputError("the file has no rows", at=str(path), fix="write one JSON object per line")
+    with path.open("rb") as file:
+        start = file.read(1 << 12).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if start.startswith(b"["):
+        return InputError("the file is a JSON array", at=str(path), fix="write one object per line: jq -c '.[]' FILE")
+    first = rejects.first[0]
+    if "nested" in first.why:
+        fix = "flatten it first: columns are numbers, text and booleans"
+        return InputError(f"every line has a nested column; {first}", at=str(path), fix=fix)
+    return InputError(f"no line is a JSON object; {first}", at=str(path), fix="write one flat object per line")

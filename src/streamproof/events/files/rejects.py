@@ -81,6 +81,10 @@ def fix_for(why: str) -> str:
     """What to do about a reason that concerns a whole file."""
     if "no zone" in why:
         return 'say which zone is meant: ColumnMapping(…, assume_zone="UTC"), or --map assume_zone=UTC'
+    if "never closed" in why:
+        return "close the quote"
+    if "the local time" in why:
+        return 'write their zone, or decide: ColumnMapping(…, ambiguous="later"), or --map ambiguous=later'
     if "needs a unit" in why:
         return 'say how long a tick is: ColumnMapping(…, unit="s"), or --map unit=s'
     return "check the schema, the column mapping and the format; a rejects file holds the rows and the reasons"

@@ -15,12 +15,13 @@ from streamproof.events.bag import take
 from streamproof.events.files.mapping import ColumnMapping, OwnLayout, layout_of
 from streamproof.events.files.rejects import Faults, Rejects
 from streamproof.events.files.times import Clock, looks_numeric, ticks
-from streamproof.events.files.values import CANDIDATES, narrowest, possible_types, text_of, typed_column
+from streamproof.events.files.values import CANDIDATES, items, narrowest, possible_types, text_of, typed_column
+from streamproof.events.files.zones import zoned
 from streamproof.events.notation import write_value
 from streamproof.events.order import Flags, Ints, one_array
 from streamproof.events.schema import INT64, TIMESTAMP, Schema, Type, type_of_arrow
 from streamproof.events.stream import CTI, INSERT, KIND_WORDS, RETRACT, PhysicalStream
-from streamproof.events.time import BEGINNING, FOREVER, UNITS, Unit, duration
+from streamproof.events.time import BEGINNING, FOREVER, Unit, duration, one_unit
 
 Kinds = npt.NDArray[np.int8]
 
@@ -46,8 +47,8 @@ class _Look:
     """A first look at a file: the types of columns of text, and whether times are numbers."""
 
     def __init__(self, file: Rows, columns: Mapping[str, str], start: str, *, types_known: bool) -> None:
-        texts = [name for name, column in columns.items() if _is_text(file.fields.field(column))]
-        self._possible: dict[str, tuple[Type, ...]] = {} if types_known else dict.fromkeys(texts, CANDIDATES)
+        kinds = {name: _candidates(file.fields.field(column)) for name, column in columns.items()}
+        self._possible = {} if types_known else {name: kind for name, kind in kinds.items() if kind}
         self._seen: set[str] = set()
         field = file.fields.field(start)
         self._numbers = None if _is_text(field) else looks_numeric(pa.array([], field.type))
@@ -77,28 +78,35 @@ class Tabular:
         self._file = file
         self.word = file.word
         names = file.fields.names
-        self._mapping = mapping or layout_of(names)
-        self._roles = self._mapping.roles(names)
+        try:
+            self._mapping = mapping or layout_of(names)
+            self._roles = self._mapping.roles(names)
+        except InputError as error:
+            error.fix = getattr(file, "hint", None) or error.fix
+            raise
         self._weight = self._mapping.weight if isinstance(self._mapping, OwnLayout) else None
         self._columns = self._mapping.payload_columns(names)
         self.complete = "kind" not in self._roles
         self.makes_ids = self.complete and "id" not in self._roles
         look = _Look(file, self._columns, self._roles["start"], types_known=schema is not None)
-        given = unit or (schema.unit if schema else None) or file.metadata.get("unit") or None
-        self._clock = self._meant(look.numbers, given)
-        self.schema = schema or Schema(
-            tuple((name, self._type(name, look)) for name in self._columns), self._clock.unit
-        )
+        declared = schema.unit if schema else None
+        claims: dict[str, str | None] = {"the mapping": self._mapping.unit, "the source": declared, "read()": unit}
+        if look.numbers:  # the file's own unit is that of its ticks
+            claims["the file"] = file.metadata.get("unit")
+        self._clock = self._meant(look.numbers, one_unit(claims))
+        columns = schema.columns if schema else tuple((name, self._type(name, look)) for name in self._columns)
+        self.schema = Schema(columns, self._clock.unit)
         self._refuse_missing()
 
     @property
     def _own(self) -> bool:
         return isinstance(self._mapping, OwnLayout)
 
-    def _meant(self, numbers: bool, given: str | None) -> Clock:
-        word = self._mapping.unit or given
-        unit = next((known for known in UNITS if known == word), None)
-        return Clock(unit or (None if numbers else "us"), self._mapping.assume_zone, numbers or unit is not None)
+    def _meant(self, numbers: bool, unit: Unit | None) -> Clock:
+        zone = self._mapping.assume_zone
+        return Clock(
+            unit or (None if numbers else "us"), zone, numbers or unit is not None, ambiguous=self._mapping.ambiguous
+        )
 
     def _refuse_missing(self) -> None:
         for name in self.schema.names:
@@ -231,12 +239,17 @@ class Tabular:
     def _payload(self, part: Part, name: str, faults: Faults) -> pa.Array:
         array = text_of(one_array(part.rows[self._columns[name]]), name, faults)
         if pa.types.is_timestamp(array.type) and array.type.tz is None and self._clock.zone:
-            return pc.assume_timezone(array, self._clock.zone, ambiguous="earliest", nonexistent="earliest")
+            return zoned(array, self._clock.zone, self._clock.ambiguous, self._columns[name], faults)
         return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def _is_text(field: pa.Field) -> bool:
     return bool(pa.types.is_binary(field.type))
+
+
+def _candidates(field: pa.Field) -> tuple[Type, ...]:
+    """What a column may be whose type does not tell: one of text, or of numbers that may be too large for int64."""
+    return CANDIDATES if _is_text(field) else (INT64,) if pa.types.is_uint64(field.type) else ()
 
 
 def _masked(values: Ints, absent: Flags) -> pa.Array:
@@ -245,14 +258,11 @@ def _masked(values: Ints, absent: Flags) -> pa.Array:
 
 def _raw(rows: pa.Table, index: int) -> dict[str, object]:
     """A row as it stands in the file, for the rejects."""
-    values = rows.slice(index, 1).to_pylist()[0]
-    return {
-        name: v.decode("utf-8", "backslashreplace") if isinstance(v, bytes) else _plain(v) for name, v in values.items()
-    }
+    return {name: _plain(items(one_array(rows[name]).slice(index, 1))[0]) for name in rows.column_names}
 
 
 def _plain(value: object) -> object:
-    value = write_value(value)
+    value = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else write_value(value)
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, NamedTuple
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +12,16 @@ import pyarrow.compute as pc
 
 from streamproof.errors import InputError
 from streamproof.events.files.rejects import Faults
+from streamproof.events.files.values import items
+from streamproof.events.files.zones import Ambiguous, instant, zoned
 from streamproof.events.notation import show_value
 from streamproof.events.order import Flags, Ints, ints
 from streamproof.events.time import BEGINNING, FOREVER, TICKS_PER_SECOND, Unit, read_tick, to_tick
 
-_NUMBER: Final = re.compile(r"[+-]?\d+")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,100}")
+
+
+_FINER: Final = re.compile(r"[.,][0-9]{6}([0-9]+)")  # than a microsecond
 
 
 class Clock(NamedTuple):
@@ -26,6 +30,7 @@ class Clock(NamedTuple):
     unit: Unit | None
     zone: str | None = None  # of times that say none
     numbers: bool = True  # plain numbers are ticks
+    ambiguous: Ambiguous = "refuse"  # what to make of local times that are shown twice or never
 
 
 def looks_numeric(array: pa.Array) -> bool:
@@ -67,14 +72,10 @@ def _values(array: pa.Array, name: str, clock: Clock, faults: Faults, wanted: Fl
     if pa.types.is_integer(kind) and clock.numbers:
         return ints(array.cast(pa.int64()))
     if pa.types.is_timestamp(kind) and (kind.tz or clock.zone):
-        zoned = array if kind.tz else _assumed(array, clock)
-        return _rescaled(ints(zoned.cast(pa.int64())), kind.unit, clock)
-    fast = _from_text(array, clock) if pa.types.is_string(kind) else None
+        instants = array if kind.tz else zoned(array, clock.zone or "UTC", clock.ambiguous, name, faults)
+        return _rescaled(ints(instants.cast(pa.int64())), kind.unit, clock)
+    fast = _from_text(array, name, clock, faults) if pa.types.is_string(kind) else None
     return fast if fast is not None else _one_by_one(array, name, clock, faults, wanted)
-
-
-def _assumed(array: pa.Array, clock: Clock) -> pa.Array:
-    return pc.assume_timezone(array, clock.zone, ambiguous="earliest", nonexistent="earliest")
 
 
 def _rescaled(values: Ints, unit: Unit, clock: Clock) -> Ints:
@@ -87,28 +88,32 @@ def _rescaled(values: Ints, unit: Unit, clock: Clock) -> Ints:
     return np.where(too_far, np.sign(values) * (FOREVER + 1), values * np.where(too_far, 1, factor))
 
 
-def _from_text(array: pa.Array, clock: Clock) -> Ints | None:
+def _from_text(array: pa.Array, name: str, clock: Clock, faults: Faults) -> Ints | None:
     """All texts at once, if they are all of one kind."""
     try:
         if clock.numbers:
             array = pc.replace_with_mask(array, pc.fill_null(pc.equal(array, "inf"), False), pa.scalar(str(FOREVER)))
             array = pc.replace_with_mask(array, pc.fill_null(pc.equal(array, "-inf"), False), pa.scalar(str(BEGINNING)))
+            if pc.any(pc.match_substring(array, "x", ignore_case=True)).as_py():
+                return None  # what Arrow would take for hexadecimal
             return ints(array.cast(pa.int64()))
         unit = clock.unit or "us"
-        zoned = array.cast(pa.timestamp(unit, None if clock.zone else "UTC"))
-        return ints((_assumed(zoned, clock) if clock.zone else zoned).cast(pa.int64()))
+        found = array.cast(pa.timestamp(unit, None if clock.zone else "UTC"))
+        if clock.zone:
+            found = zoned(found, clock.zone, clock.ambiguous, name, faults)
+        return ints(found.cast(pa.int64()))
     except pa.ArrowInvalid:
         return None
 
 
 def _one_by_one(array: pa.Array, name: str, clock: Clock, faults: Faults, wanted: Flags) -> Ints:
     values = np.zeros(len(array), np.int64)
-    items = array.to_pylist()
+    known = items(array)
     for index in np.flatnonzero(wanted).tolist():
         try:
-            values[index] = tick_of(items[index], clock)
+            values[index] = tick_of(known[index], clock)
         except (InputError, OverflowError, ValueError) as error:
-            what = error.what if isinstance(error, InputError) else f"{show_value(items[index])} is not a time"
+            what = error.what if isinstance(error, InputError) else f"{show_value(known[index])} is not a time"
             faults.put(index, f'column "{name}": {what}')
     return values
 
@@ -123,21 +128,24 @@ def tick_of(value: object, clock: Clock) -> int:
         return read_tick(value)
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
         value = int(value)
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float) and value.is_integer() and abs(value) <= 2**53:
         value = int(value)
     if isinstance(value, int) and not isinstance(value, bool):
         if not clock.numbers:
             raise InputError(f"the number {value} among instants needs a unit")
         return read_tick(value)
-    return to_tick(_moment(value, clock), clock.unit or "us")
+    text = value.strip() if isinstance(value, str) else str(value)
+    finer = _FINER.search(text)
+    if finer is None:
+        return to_tick(_moment(text, clock), clock.unit or "us")
+    exact = to_tick(_moment(text[: finer.start(1)] + text[finer.end() :], clock), "ns")
+    return (exact + int(finer.group(1).ljust(3, "0")[:3])) * TICKS_PER_SECOND[clock.unit or "us"] // 10**9
 
 
-def _moment(value: object, clock: Clock) -> datetime:
-    moment = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
-    if not isinstance(moment, datetime):
-        moment = datetime.fromisoformat(str(moment))  # a date
+def _moment(text: str, clock: Clock) -> datetime:
+    moment = datetime.fromisoformat(text)
     if moment.tzinfo is not None:
         return moment
     if clock.zone is None:
-        raise InputError(f"the time {show_value(value)} has no zone")
-    return moment.replace(tzinfo=UTC if clock.zone == "UTC" else ZoneInfo(clock.zone))
+        raise InputError(f"the time {show_value(text)} has no zone")
+    return instant(moment, clock.zone, clock.ambiguous)

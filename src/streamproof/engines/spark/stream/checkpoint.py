@@ -1,24 +1,30 @@
-"""What we write into a checkpoint beside Spark's own files: whose it is, and into how many buckets it is cut.
+"""What we write into a checkpoint beside Spark's own files: whose it is, what its output depends on, and how it is cut.
 
-State is cut by bucket, so the number of buckets cannot change while a query goes on.
+State is cut by bucket, so the number of buckets cannot change while a query goes on. One query at a time goes on.
 """
 
 from __future__ import annotations
 
-import json
+import fcntl
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from streamproof.engines.claims import plain, refuse_other
+from streamproof.engines.sealed import fitting, opened_json, sealed_json
 from streamproof.errors import InputError
 from streamproof.plan.check import Typed
 from streamproof.plan.rewrites.normal_form import to_plan
 
-VERSION: Final = 3
+VERSION: Final = 4
+KIND: Final = "checkpoint"
 FILE: Final = "streamproof.json"
+LOCK: Final = "_streamproof.lock"
+ANEW: Final = "start with a new checkpoint and a new folder for the output"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +33,10 @@ class Claim:
 
     plan: str  # a digest
     buckets: int
-    emit: str
-    sources: tuple[str, ...]
+    facts: Mapping[str, Any]  # all else that the output depends on, as plain data
+    stages: tuple[tuple[int, str, int], ...]  # of each fragment: its stage, a digest, and its buckets
+    on_error: str
     run: str = ""  # a name for everything that goes on from this checkpoint; sinks know it by that
-    version: int = VERSION
-    stages: tuple[tuple[int, str, int], ...] = ()  # of each fragment: its stage, a digest, and its buckets
 
 
 def digest_of(typed: Typed) -> str:
@@ -41,79 +46,77 @@ def digest_of(typed: Typed) -> str:
 
 def claim(folder: Path, wanted: Claim) -> Claim:
     """The claim in the checkpoint: the one that is there, if it fits, or the wanted one, which is then written."""
-    file = folder / FILE
-    if not file.exists():
+    found = recorded(folder)
+    if found is None:
         made = replace(wanted, run=secrets.token_hex(8))
-        _write(file, made)
+        _write(folder / FILE, made)
         return made
-    found = _read(file)
     _refuse_other(found, wanted, folder)
+    if found.on_error != wanted.on_error:
+        _write(folder / FILE, replace(found, on_error=wanted.on_error))
     return found
 
 
 def recorded(folder: Path) -> Claim | None:
-    """The claim in a checkpoint, if there is one."""
+    """The claim in a checkpoint, if there is one. State without one belongs to nobody."""
     file = folder / FILE
-    return _read(file) if file.exists() else None
+    if file.exists():
+        return _read(file)
+    if (folder / "offsets").is_dir() and any((folder / "offsets").iterdir()):
+        text = f"the checkpoint has no {FILE}, so nobody knows which query it belongs to"
+        raise InputError(text, at=str(folder), fix=ANEW)
+    return None
 
 
 def _read(file: Path) -> Claim:
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-        version = document.get("version")
-    except (ValueError, AttributeError):
-        raise InputError(
-            "the checkpoint's description cannot be read", at=str(file), fix="use a new checkpoint"
-        ) from None
-    if version != VERSION:
-        raise InputError(
-            f"the checkpoint has version {version}, this program reads {VERSION}",
-            at=str(file),
-            fix="use the version of streamproof that wrote it, or a new checkpoint",
-        )
-    stages = tuple(tuple(part) for part in document.get("stages", ()))
-    return Claim(**{**document, "sources": tuple(document["sources"]), "stages": stages})
+    document = opened_json(file.read_bytes(), kind=KIND, version=VERSION, at=str(file), fix=ANEW)
+    with fitting(KIND, at=str(file)):
+        stages = tuple((int(layer), str(plan), int(buckets)) for layer, plan, buckets in document["stages"])
+        names = [name for name in Claim.__dataclass_fields__ if name != "stages"]
+        return Claim(stages=stages, **{name: document[name] for name in names})
 
 
 def _refuse_other(found: Claim, wanted: Claim, folder: Path) -> None:
-    if found.plan != wanted.plan or found.sources != wanted.sources:
-        raise InputError(
-            "the checkpoint belongs to another plan",
-            at=str(folder),
-            fix="run the plan it was made for, or a new checkpoint",
-        )
+    at = str(folder)
+    refuse_other(found.facts, plain(wanted.facts), saved="the checkpoint", running="this run", at=at, fix=SAME)
+    if found.plan != wanted.plan:
+        text = "the checkpoint belongs to another plan, or to one that was rewritten in another way"
+        raise InputError(text, at=at, fix=SAME)
     _refuse_other_stages(found, wanted, folder)
     if found.buckets != wanted.buckets:
         raise InputError(
             f"the checkpoint is cut into {found.buckets} buckets, and {wanted.buckets} are asked for",
-            at=str(folder),
-            fix=f"say buckets={found.buckets}, or start with a new checkpoint",
+            at=at,
+            fix=f"say buckets={found.buckets}, or {ANEW}",
         )
-    if found.emit != wanted.emit:
+    if found.on_error != "fail" and wanted.on_error == "fail":
         raise InputError(
-            f'the checkpoint is of a run that emits "{found.emit}", not "{wanted.emit}"',
-            at=str(folder),
-            fix=f'say emit="{found.emit}", or start with a new checkpoint',
+            f'the checkpoint was taken with on_error="{found.on_error}": what was let go is in its journal, '
+            'so it cannot go on with on_error="fail"',
+            at=at,
+            fix=f'say on_error="{found.on_error}", or {ANEW}',
         )
+
+
+SAME: Final = f"run what it was made for; or {ANEW}"
 
 
 def _refuse_other_stages(found: Claim, wanted: Claim, folder: Path) -> None:
-    """State belongs to a fragment of the plan, so the cuts cannot move. Before there were any, nothing was written."""
+    """State belongs to a fragment of the plan, so the cuts cannot move."""
     before, now = ([part[:2] for part in claim.stages] for claim in (found, wanted))
-    if before == now or (not before and len(now) == 1):
+    if before == now:
         return
-    how = "chained" if len(before) > 1 else "fused"
-    fix = "start with a new checkpoint"
     if len(before) > 1 and len(now) > 1:
-        raise InputError("the checkpoint is of a plan that was cut elsewhere", at=str(folder), fix=fix)
+        raise InputError("the checkpoint is of a plan that was cut elsewhere", at=str(folder), fix=ANEW)
+    how = "chained" if len(before) > 1 else "fused"
     raise InputError(
-        f"the checkpoint is of a run whose stages are {how}", at=str(folder), fix=f'say stages="{how}", or {fix}'
+        f"the checkpoint is of a run whose stages are {how}", at=str(folder), fix=f'say stages="{how}", or {ANEW}'
     )
 
 
 def _write(file: Path, content: Claim) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, json.dumps(asdict(content), indent=1).encode())
+    write_atomically(file, sealed_json(asdict(content), kind=KIND, version=VERSION))
 
 
 def write_atomically(file: Path, data: bytes) -> None:
@@ -124,3 +127,29 @@ def write_atomically(file: Path, data: bytes) -> None:
         out.flush()
         os.fsync(out.fileno())
     temporary.replace(file)
+
+
+class Lock:
+    """A checkpoint that one query goes on from; the end of the process gives it back."""
+
+    def __init__(self, folder: Path, name: str = LOCK) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            who = os.read(self._file, 20).decode(errors="replace").strip()
+            self.close()
+            raise InputError(
+                f"another query goes on from this checkpoint{f', in process {who}' if who else ''}",
+                at=str(folder),
+                fix="stop it first, or start with a checkpoint and a folder of your own",
+            ) from None
+        os.ftruncate(self._file, 0)
+        os.write(self._file, str(os.getpid()).encode())
+
+    def close(self) -> None:
+        """Let others go on from it."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1

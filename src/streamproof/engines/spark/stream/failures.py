@@ -46,3 +46,8 @@ def error_from(text: str) -> StreamproofError:
     kind = getattr(errors, document["class"], StreamproofError)
     error: StreamproofError = kind(document["what"], at=document["at"], fix=document["fix"], name=document["error"])
     return error
+
+
+def failure_of(error: Exception) -> StreamproofError:
+    """An error of a streaming query in our words, whoever met it."""
+    return error if isinstance(error, StreamproofError) else error_from(f"{type(error).__name__}: {error}")

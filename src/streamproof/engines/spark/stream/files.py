@@ -7,7 +7,10 @@ CTI ∞; a folder that will still grow is read with ``final=False``, and again l
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,13 +19,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamproof.engines.base import Settings
+from streamproof.engines.claims import plain, schema_claim
+from streamproof.engines.sealed import digest_of, opened_json, sealed_json
 from streamproof.engines.spark.metrics import Metrics
+from streamproof.engines.spark.origins import FOREVER_OLD
 from streamproof.engines.spark.sinks import Sink
 from streamproof.engines.spark.sources import Layout, layouts_of, refuse_alike
+from streamproof.engines.spark.stream.checkpoint import ANEW, Lock, write_atomically
 from streamproof.engines.spark.stream.doors import Door
+from streamproof.engines.spark.stream.ledger import PARQUET, Ledger, Listing
 from streamproof.engines.spark.stream.query import StreamQuery, make_query
 from streamproof.engines.spark.stream.running import Watcher
-from streamproof.engines.spark.stream.spool import rejected, spool, write_atomically
+from streamproof.engines.spark.stream.spool import refuse_damaged, rejected, spool
 from streamproof.engines.spark.stream.wire import PACKED, PACKED_DDL
 from streamproof.errors import InputError
 from streamproof.events.files import ColumnMapping
@@ -37,7 +45,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SPOOL: Final = "spool"
+SPOOLING: Final = "_streamproof.spooling"
+READ: Final = "_streamproof.read"
 END: Final = "end"
+END_FILE: Final = "end.parquet"
+END_RECORD: Final = "_end.json"
+VERSION: Final = 1
 _POLL: Final = 0.5  # seconds between looks at whether somebody pressed Ctrl-C
 
 
@@ -55,47 +68,78 @@ class FileRun:
     options: Mapping[str, Any] | None = None  # those of the query
 
     def query(self, spark: SparkSession) -> StreamQuery:
-        """The streaming query over the files."""
+        """The streaming query over the files. Files that are new are taken in; those that changed are refused."""
         names = nodes.sources(self.plan)
         layouts = layouts_of(self.time, names)
         frames: dict[str, DataFrame] = {}
-        for name in names:
-            if name not in self.inputs:
-                raise InputError(f'no input is given for the source "{name}"', fix=f"give --input {name}=FILE")
-            folder, pattern = self._parquet(name, layouts)
-            frames[name] = self._stream(spark, folder, pattern)
-            layouts[name] = layouts[name] or _own_layout(folder, pattern)
+        with closing(Lock(self._home, SPOOLING)):
+            for name in names:
+                if name not in self.inputs:
+                    raise InputError(f'no input is given for the source "{name}"', fix=f"give --input {name}=FILE")
+                folder, files = self._taken(name, layouts, self._ledger(name, layouts[name]))
+                frames[name] = self._stream(spark, folder, files)
+                layouts[name] = layouts[name] or _own_layout(files[0])
         return make_query(
             spark,
             self.plan,
             frames,
             self.settings,
             time={name: layout for name, layout in layouts.items() if layout is not None},
-            checkpoint=self.checkpoint,
+            checkpoint=self._home,
             extra=self._end(spark),
             in_order=self.files_per_batch == 1,
             **(self.options or {}),
         )
 
-    def _parquet(self, name: str, layouts: dict[str, Layout | None]) -> tuple[Path, str]:
-        """A folder of Parquet files for a source, and which of its files are meant; other formats are spooled."""
-        place = Path(self.inputs[name]).resolve()
-        if not place.exists():
-            raise InputError(f"{place} does not exist", fix="check the path of the input")
-        if place.is_dir() and any(place.glob("*.parquet")):
-            return place, "*.parquet"
-        if place.suffix.lower() in (".parquet", ".pq"):
-            return place.parent, place.name
-        folder = self.checkpoint / SPOOL / name
-        layout = layouts[name]
-        mapping = ColumnMapping(start=layout) if isinstance(layout, str) else layout
+    def _place(self, name: str) -> Path:
+        return Path(self.inputs[name]).resolve()
+
+    @property
+    def _home(self) -> Path:
+        return Path(self.checkpoint).resolve()
+
+    def _ledger(self, name: str, layout: Layout | None) -> Ledger:
+        safe = name if re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}", name) else digest_of(name.encode())[:24]
+        declared = self._declared(name)
+        schema = None if declared is None else schema_claim(declared)
+        mapping = plain(ColumnMapping(start=layout) if isinstance(layout, str) else layout)
+        read_as = {"input": str(self._place(name)), "mapping": mapping, "schema": schema}
+        return Ledger(self._home / SPOOL / safe, read_as)
+
+    def _taken(self, name: str, layouts: dict[str, Layout | None], ledger: Ledger) -> tuple[Path, list[Path]]:
+        """The folder that Spark reads for a source, and its files; formats that Spark cannot read are spooled."""
+        place = self._place(name)
+        listing = Listing.of(place)
+        new = ledger.new(listing)
+        if new and (self._home / END / END_FILE).exists():
+            raise InputError(
+                "the run is complete: it has said that nothing more comes (CTI ∞), and now there is "
+                + new[0].name + (f" and {len(new) - 1} more" if len(new) > 1 else ""),
+                at=str(place),
+                fix="run over all files with a new checkpoint and a new output folder; "
+                "a folder that still grows is read with --growing (in Python final=False)",
+            )  # fmt: skip
+        already = _already_read(self._home).get(ledger.folder.name, 0)
+        if listing.is_parquet:
+            _refuse_gone(ledger, place, already)
+            for file in new:
+                ledger.add(ledger.entry_of(file))
+            return (place if place.is_dir() else place.parent), list(listing.files)
+        mapping = layouts[name]
+        mapping = ColumnMapping(start=mapping) if isinstance(mapping, str) else mapping
         if mapping is not None and not isinstance(mapping, ColumnMapping):
             raise InputError(
                 "a change feed is read from Parquet files only", at=str(place), fix="convert it to Parquet"
             )
         layouts[name] = None  # the spool is in our own layout
-        spool(place, folder, mapping, self._declared(name))
-        return folder, "*.parquet"
+        refuse_damaged(ledger, already)
+        spool(ledger, new, mapping, self._declared(name))
+        return ledger.folder, [ledger.folder / part.name for entry in ledger.entries for part in entry.parts]
+
+    def skipped(self) -> dict[Path, str]:
+        """What lies in the folders of the inputs and is not read, and why."""
+        found = [file for name in nodes.sources(self.plan) for file in Listing.of(self._place(name)).skipped]
+        return {file: _why(file) for file in found}
 
     def _declared(self, name: str) -> Schema | None:
         """The schema that the plan itself gives a source."""
@@ -104,24 +148,34 @@ class FileRun:
 
     def rejected(self) -> dict[Path, int]:
         """The files of rows that could not be read, and how many rows they hold."""
-        return rejected(self.checkpoint / SPOOL)
+        return rejected(self._home / SPOOL)
 
-    def _stream(self, spark: SparkSession, folder: Path, pattern: str) -> DataFrame:
-        first = min(folder.glob(pattern), default=None)
-        refuse_alike(pq.read_schema(first).names if first is not None else (), str(folder))
-        schema = spark.read.option("pathGlobFilter", pattern).parquet(str(folder)).schema
+    def _stream(self, spark: SparkSession, folder: Path, files: list[Path]) -> DataFrame:
+        pattern = literal(files[0].name) if self._is_one(files) else f"*{{{','.join(PARQUET)}}}"
+        refuse_alike(pq.read_schema(files[0]).names, str(folder))
+        schema = spark.read.parquet(literal(str(files[0]))).schema
         reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", self.files_per_batch)
-        return reader.option("pathGlobFilter", pattern).parquet(str(folder))
+        reader = reader.option("maxFileAge", FOREVER_OLD).option("pathGlobFilter", pattern)
+        return reader.parquet(literal(str(folder)))
+
+    def _is_one(self, files: list[Path]) -> bool:
+        """Whether Spark is to read one file of a folder in which others may lie."""
+        return any(self._place(name) == files[0] for name in self.inputs)
 
     def _end(self, spark: SparkSession) -> DataFrame:
         """A stream that brings nothing, until the end is written into it."""
-        folder = self.checkpoint / END
+        folder = self._home / END
         folder.mkdir(parents=True, exist_ok=True)
-        return spark.readStream.schema(PACKED_DDL).parquet(str(folder))
+        if (folder / END_FILE).exists():
+            data, record = (folder / END_FILE).read_bytes(), _read_json(folder / END_RECORD, "end of a run")
+            if digest_of(data) != record.get("digest_of_end"):
+                raise InputError("the end of the run is damaged", at=str(folder / END_FILE), fix=ANEW)
+        reader = spark.readStream.schema(PACKED_DDL).option("maxFileAge", FOREVER_OLD)
+        return reader.option("pathGlobFilter", END_FILE).parquet(literal(str(folder)))
 
     def write_end(self, doors: tuple[Door, ...]) -> bool:
         """Say that all sources are complete; whether that had not been said before."""
-        file = self.checkpoint / END / "end.parquet"
+        file = self._home / END / END_FILE
         if file.exists():
             return False
         rows = [
@@ -137,8 +191,18 @@ class FileRun:
             for door in doors
             for bucket in range(door.buckets)
         ]
-        write_atomically(pa.Table.from_pylist(rows, schema=PACKED), file)
+        out = io.BytesIO()
+        pq.write_table(pa.Table.from_pylist(rows, schema=PACKED), out)
+        _write_json(file.with_name(END_RECORD), "end of a run", {"digest_of_end": digest_of(out.getvalue())})
+        write_atomically(file, out.getvalue())
         return True
+
+    def note_read(self) -> None:
+        """Note that all files that were taken are read: from now on they may go away."""
+        layouts = layouts_of(self.time, nodes.sources(self.plan))
+        ledgers = [self._ledger(name, layout) for name, layout in layouts.items()]
+        found = {ledger.folder.name: len(ledger.entries) for ledger in ledgers}
+        _write_json(self._home / READ, "place in inputs", {"files": found})
 
 
 def run_files(spark: SparkSession, run: FileRun, sink: Sink, *, watcher: Watcher | None = None) -> Metrics:
@@ -146,6 +210,7 @@ def run_files(spark: SparkSession, run: FileRun, sink: Sink, *, watcher: Watcher
     query = run.query(spark)
     metrics = Metrics()
     _to_the_end(query, sink, metrics, watcher)
+    run.note_read()
     if run.final and run.write_end(query.doors):
         _to_the_end(query, sink, metrics, watcher)
     return metrics
@@ -161,9 +226,46 @@ def _to_the_end(query: StreamQuery, sink: Sink, metrics: Metrics, watcher: Watch
         raise
 
 
-def _own_layout(folder: Path, pattern: str) -> ColumnMapping:
+def _own_layout(file: Path) -> ColumnMapping:
     """Our own layout of events or of a history, with the unit of time that was written beside the rows."""
-    file = min(folder.glob(pattern))
     fields = pq.read_schema(file)
     unit = read_metadata(fields, file).get("unit") or None
     return replace(layout_of(fields.names), unit=unit)  # type: ignore[arg-type]  # one of the units
+
+
+def literal(path: str) -> str:
+    """A path for Spark, which takes brackets, stars and the like for patterns.
+
+    >>> print(literal("/data/[a]*.parquet"))
+    /data/\\[a\\]\\*.parquet
+    """
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
+
+
+def _refuse_gone(ledger: Ledger, place: Path, already_read: int) -> None:
+    for entry in ledger.entries[already_read:]:
+        if place.is_dir() and not (place / entry.name).exists():
+            text = f"{entry.name} is gone, and it is not sure that all of it was read"
+            raise InputError(text, at=str(place), fix=f"put it back; or {ANEW}")
+
+
+def _already_read(checkpoint: Path) -> dict[str, int]:
+    """How many files of each source were read to their end."""
+    found: dict[str, int] = _read_json(checkpoint / READ, "place in inputs").get("files", {})
+    return found
+
+
+def _read_json(file: Path, kind: str) -> dict[str, Any]:
+    if not file.exists():
+        return {}
+    return opened_json(file.read_bytes(), kind=kind, version=VERSION, at=str(file), fix=ANEW)
+
+
+def _write_json(file: Path, kind: str, document: Mapping[str, Any]) -> None:
+    write_atomically(file, sealed_json(document, kind=kind, version=VERSION))
+
+
+def _why(file: Path) -> str:
+    if file.name.startswith((".", "_")):
+        return "hidden"
+    return "empty" if file.stat().st_size == 0 else "no file of events"

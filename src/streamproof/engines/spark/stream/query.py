@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamproof.engines.base import Settings, prepare
+from streamproof.engines.claims import Claim, module_claim, plan_claim, schema_claim, settings_claim
 from streamproof.engines.spark.metrics import Metrics, observed
+from streamproof.engines.spark.origins import refuse_losing
 from streamproof.engines.spark.rows import quoted
 from streamproof.engines.spark.session import meaning
 from streamproof.engines.spark.sinks import Output, Sink
@@ -23,7 +25,7 @@ from streamproof.engines.spark.stream.blobs import from_blobs
 from streamproof.engines.spark.stream.chain import Chain, Stages, chaining_pays
 from streamproof.engines.spark.stream.doors import WITH_KINDS, Door, packing
 from streamproof.engines.spark.stream.keys import split_by, together_because
-from streamproof.engines.spark.stream.running import STATE_STORE, Running, Watcher, start
+from streamproof.engines.spark.stream.running import STATE_STORE, Running, Watcher, locked, start
 from streamproof.engines.spark.stream.ship import Shipment
 from streamproof.engines.spark.stream.wire import ANSWER_DDL, LINK, LINK_DDL, PACKED, PACKED_DDL, Emit, answer_schema
 from streamproof.errors import InputError, did_you_mean
@@ -65,8 +67,10 @@ class StreamQuery:
         checkpoint: Path | None = None,
         extra: DataFrame | None = None,
         in_order: bool = False,
+        plan: Plan,
     ) -> None:
         self.spark, self.typed, self.options = spark, typed, options
+        self._plan = plan
         self.checkpoint, self._extra, self._in_order = checkpoint, extra, in_order
         self._sources, self._settings = sources, settings
         self.splitting = split_by(typed)
@@ -189,34 +193,58 @@ class StreamQuery:
         metrics: Metrics | None = None,
     ) -> Running:
         """Run into a sink, from where the checkpoint left off. ``trigger`` is Spark's, e.g. {"availableNow": True}."""
-        claim = self.claim(sink.emit)
-        return start(
-            self.spark,
-            self.answers(sink.emit),
-            sink,
-            self._output(claim.run),
-            checkpoint=str(self.checkpoint),
-            trigger=dict(trigger or {"processingTime": "0 seconds"}),
-            name=name,
-            partitions=self.buckets,
-            even=all(door.is_even for door in self.doors),
-            watcher=watcher,
-            metrics=metrics,
-        )
+        if self.checkpoint is None:
+            raise InputError("a streaming run needs a checkpoint", fix='say checkpoint="folder"')
+        lock = locked(self.checkpoint)
+        try:
+            return start(
+                self.spark,
+                self.answers(sink.emit),
+                sink,
+                self._output(self.claim(sink.emit).run),
+                checkpoint=self.checkpoint,
+                lock=lock,
+                trigger=dict(trigger or {"processingTime": "0 seconds"}),
+                name=name,
+                partitions=self.buckets,
+                even=all(door.is_even for door in self.doors),
+                watcher=watcher,
+                metrics=metrics,
+            )
+        except BaseException:
+            lock.close()
+            raise
 
     def _output(self, run: str) -> Output:
         chain = self.chain
         layers = {fragment.number: fragment.layer for fragment in chain.fragments}
-        return Output(self.typed.schema, chain.buckets(chain.fragments[-1].number), run, chain.last, layers)
+        count = chain.buckets(chain.fragments[-1].number)
+        return Output(self.typed.schema, count, run, chain.last, layers, self.checkpoint)
 
     def claim(self, emit: Emit) -> checkpoints.Claim:
         """The claim on the checkpoint: made at the first start, checked at each further one."""
-        if self.checkpoint is None:
-            raise InputError("a streaming run needs a checkpoint", fix='say checkpoint="folder"')
-        wanted = checkpoints.Claim(
-            checkpoints.digest_of(self.typed), self.buckets, emit, tuple(self._sources), stages=self.chain.claims()
-        )
+        assert self.checkpoint is not None, "a run without a checkpoint is refused before"
+        plan, stages = checkpoints.digest_of(self.typed), self.chain.claims()
+        wanted = checkpoints.Claim(plan, self.buckets, self._facts(emit), stages, self.options.on_error)
         return checkpoints.claim(self.checkpoint, wanted)
+
+    def _facts(self, emit: Emit) -> Claim:
+        """All that the output depends on, beside the rows that come."""
+        doors = {door.name: door for door in self.doors}
+        return {
+            "plan": plan_claim(self._plan),
+            **settings_claim(self._settings),
+            "emission": self.options.emission,
+            "emit": emit,
+            "sources": {
+                name: {
+                    **schema_claim(self._schema(source)), **source.claim,
+                    "follows_events": doors[name].keeps_events,
+                }
+                for name, source in self._sources.items()
+            },
+            "modules": module_claim(self._plan, self._settings.registry),
+        }  # fmt: skip
 
 
 def hosted(packed: DataFrame, shipment: Shipment, *, keep: bool = True, last: bool = True) -> DataFrame:
@@ -291,6 +319,8 @@ def open_sources(
         if name not in frames:
             raise InputError(f'no input is given for the source "{name}"', fix=f'give inputs={{"{name}": table}}')
     layouts = layouts_of(time, wanted)
+    for name, frame in frames.items():
+        refuse_losing(name, frame)
     return {name: SparkSource(name, frames[table], layouts[table]) for name, table in given.items()}
 
 
@@ -314,10 +344,11 @@ def make_query(
         if name not in known:
             raise InputError(f'there is no option "{name}" for a stream', fix=did_you_mean(name, known))
     with meaning(spark):
-        plan, given = read_apart(plan)
+        apart, given = read_apart(plan)
         sources = open_sources(inputs, time, given)
-        typed = prepare(plan, {name: source.schema for name, source in sources.items()}, settings)
+        typed = prepare(apart, {name: source.schema for name, source in sources.items()}, settings)
         folder = None if checkpoint is None else Path(checkpoint).resolve()
         return StreamQuery(
-            spark, typed, sources, settings, Options(**options), checkpoint=folder, extra=extra, in_order=in_order
-        )
+            spark, typed, sources, settings, Options(**options),
+            checkpoint=folder, extra=extra, in_order=in_order, plan=plan,
+        )  # fmt: skip

@@ -9,14 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from streamproof.engines.spark.metrics import Metrics
+from streamproof.engines.spark.origins import LOSSLESS
 from streamproof.engines.spark.session import FILE_MANAGER, settings
 from streamproof.engines.spark.sinks import Output, OutputBatch, Receiver, Sink
-from streamproof.engines.spark.stream.failures import error_from
+from streamproof.engines.spark.stream.checkpoint import Lock
+from streamproof.engines.spark.stream.failures import failure_of
+from streamproof.errors import StreamproofError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+_RUNNING: Final[dict[Path, Running]] = {}
+"""The queries of this process, by their checkpoints."""
 _OFTEN: Final = 50  # micro-batches; Spark remembers how long a hundred took
 Watcher = Callable[[OutputBatch, Metrics], None]
 
@@ -24,8 +29,9 @@ Watcher = Callable[[OutputBatch, Metrics], None]
 class Running:
     """A handle on a running query. As a context manager it stops the query at the end."""
 
-    def __init__(self, query: StreamingQuery, metrics: Metrics) -> None:
+    def __init__(self, query: StreamingQuery, metrics: Metrics, lock: Lock, failures: list[Exception]) -> None:
         self.query, self.metrics = query, metrics
+        self._lock, self._failures = lock, failures
         metrics.follow = lambda: query.recentProgress
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -33,7 +39,8 @@ class Running:
         try:
             ended = self.query.awaitTermination() if seconds is None else self.query.awaitTermination(seconds)  # type: ignore[arg-type]
         except Exception as error:
-            raise error_from(str(error)) from None
+            self._lock.close()
+            raise self._told(error) from None
         if ended is not False:
             self._rest()
         return ended is not False
@@ -43,12 +50,20 @@ class Running:
         try:
             self.query.processAllAvailable()
         except Exception as error:
-            raise error_from(str(error)) from None
+            raise self._told(error) from None
+
+    def _told(self, error: Exception) -> StreamproofError:
+        """The error of a query: the one that the sink met, or what Spark says."""
+        return failure_of(self._failures[0] if self._failures else error)
 
     def stop(self) -> None:
         """Stop after the running micro-batch; what it did not finish comes again at the next start."""
         self.query.stop()
         self._rest()
+
+    def release(self) -> None:
+        """Let another query go on from the checkpoint."""
+        self._lock.close()
 
     @property
     def active(self) -> bool:
@@ -58,6 +73,7 @@ class Running:
         """Nothing more will come; what Spark knows it may forget with its session."""
         self.metrics.catch_up()
         self.metrics.follow = tuple
+        self._lock.close()
 
     def __enter__(self) -> Running:
         return self
@@ -89,7 +105,7 @@ def state_store(
     ``even``: the rows of all sources are of one size.
     """
     name = "spark.sql.shuffle.partitions"
-    wanted = STATE_STORE | (EVEN_ROWS if even else {})
+    wanted = STATE_STORE | LOSSLESS | (EVEN_ROWS if even else {})
     if checkpoint is not None and _is_here(spark):
         forget_checksums(Path(checkpoint))
         wanted |= FILE_MANAGER
@@ -119,13 +135,23 @@ def forget_checksums(checkpoint: Path) -> None:
         file.unlink(missing_ok=True)
 
 
+def locked(checkpoint: Path) -> Lock:
+    """The right to go on from a checkpoint. Whoever had it in this process and has ended gives it back."""
+    for place, held in list(_RUNNING.items()):
+        if not held.active:
+            held.release()
+            del _RUNNING[place]
+    return Lock(checkpoint)
+
+
 def start(
     spark: SparkSession,
     answers: DataFrame,
     sink: Sink,
     output: Output,
     *,
-    checkpoint: str,
+    checkpoint: Path,
+    lock: Lock,
     trigger: dict[str, Any],
     name: str | None = None,
     partitions: int | None = None,
@@ -137,19 +163,29 @@ def start(
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)  # else it prints errors that we raise
     counted = metrics if metrics is not None else Metrics(name or "streamproof")
     receiver = Receiver(sink, output)
+    failures: list[Exception] = []
 
     def take(frame: DataFrame, number: int) -> None:
-        batch = receiver.take(number, frame.toArrow())
+        answers = frame.toArrow()
+        try:
+            batch = receiver.take(number, answers)
+        except Exception as error:
+            failures.append(error)
+            raise
         counted.add_batch(batch.counts, cti=batch.cti, latest=batch.counts["latest"], stages=batch.stages)
         if number % _OFTEN == 0:
             counted.catch_up()
         if watcher is not None:
             watcher(batch, counted)
 
-    writer = answers.writeStream.outputMode("append").option("checkpointLocation", checkpoint).foreachBatch(take)
+    writer = answers.writeStream.outputMode("append").option("checkpointLocation", str(checkpoint)).foreachBatch(take)
     writer = writer.trigger(**trigger)
     if name is not None:
         writer = writer.queryName(name)
-    with state_store(spark, partitions=partitions, checkpoint=checkpoint, even=even):
-        query = writer.start()
-    return Running(query, counted)
+    try:
+        with state_store(spark, partitions=partitions, checkpoint=str(checkpoint), even=even):
+            query = writer.start()
+    except Exception as error:
+        raise failure_of(error) from None
+    _RUNNING[checkpoint] = Running(query, counted, lock, failures)
+    return _RUNNING[checkpoint]

@@ -1,13 +1,16 @@
 """Files that Spark cannot read as events, written as Parquet in our own layout, by our own readers.
 
 A folder is taken file by file, in the order in which the files were written (by time, then by name). Files that come
-later are taken when the folder is looked at again; one that is there already is never taken twice.
+later are taken when the folder is looked at again. Parts carry the digest of the file that they are made of, and count
+when its record is in the ledger: what a crash left unfinished is removed and done again.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from streamproof.engines.sealed import fitting
+from streamproof.engines.spark.stream.checkpoint import ANEW
+from streamproof.engines.spark.stream.ledger import Entry, Ledger, Part, digest_of_file
 from streamproof.errors import InputError
 from streamproof.events.files import ColumnMapping, Reader, read
 from streamproof.events.files.metadata import with_metadata
@@ -23,35 +29,26 @@ from streamproof.events.schema import Schema
 from streamproof.events.stream import CONTROL
 from streamproof.events.time import FOREVER
 
-ENDINGS: Final = (".jsonl", ".ndjson", ".json", ".csv", ".arrow", ".ipc", ".feather", ".arrows")
 ROWS: Final = 1 << 18
+LONGEST: Final = 200  # bytes of a name that another one is made of
 _FIRST_TIME: Final = 1e9  # seconds; Spark takes files in the order of their times
+_PART: Final = re.compile(r"[0-9]{6,}-[0-9a-f]{12}-[0-9]{6,}\.parquet")
 
 
-def readable(folder: Path) -> list[Path]:
-    """The files of a folder that can be spooled, in the order in which they were written."""
-    files = [
-        file for file in folder.iterdir() if file.suffix.lower() in ENDINGS and not file.name.startswith((".", "_"))
-    ]
-    return sorted(files, key=lambda file: (file.stat().st_mtime_ns, file.name))
+def spool(ledger: Ledger, files: Sequence[Path], mapping: ColumnMapping | None, schema: Schema | None = None) -> None:
+    """The events of new files as Parquet files.
 
-
-def spool(place: Path, folder: Path, mapping: ColumnMapping | None, schema: Schema | None = None) -> None:
-    """The events of a file, or of a folder of files, as Parquet files. What a crash left unfinished is done again.
-
-    Without a schema, that of the first file is the one of all. Rows that cannot be read are in `rejected`.
+    Without a schema, that of the first file with rows is the one of all. Rows that cannot be read are in `rejected`.
     """
-    files = readable(place) if place.is_dir() else [place]
-    if not files:
-        raise InputError(f"there are no files of events in {place}", fix="give Parquet, CSV or JSON lines")
-    folder.mkdir(parents=True, exist_ok=True)
+    ledger.folder.mkdir(parents=True, exist_ok=True)
+    _remove_unfinished(ledger)
     for file in files:
-        done = folder / f"_{file.name}.done"
-        if not done.exists():
-            schema = schema or _schema_of(folder)
-            number = len(list(folder.glob("_*.done")))
-            schema = _spool_one(file, folder, number, mapping, schema)
-            done.touch()
+        entry = ledger.entry_of(file)
+        known = schema or next((_schema_of(entry) for entry in ledger.entries if entry.parts), None)
+        ledger.add(_spooled(file, ledger.folder, entry, mapping, known))
+    if not any(entry.parts for entry in ledger.entries):
+        name = ledger.entries[0].name if ledger.entries else "it"
+        raise InputError(f"there are no events in {name}", at=str(ledger.folder), fix="give files with events")
 
 
 def rejected(folder: Path) -> dict[Path, int]:
@@ -60,18 +57,58 @@ def rejected(folder: Path) -> dict[Path, int]:
     return {file: count for file, count in found.items() if count}
 
 
-def _spool_one(file: Path, folder: Path, number: int, mapping: ColumnMapping | None, schema: Schema | None) -> Schema:
-    rejects = folder / f"_{file.name}.rejects.jsonl"
+def refuse_damaged(ledger: Ledger, already_read: int) -> None:
+    """Refuse parts that are not as they were written, among those that Spark may still read."""
+    for entry in ledger.entries[already_read:]:
+        for part in entry.parts:
+            place = ledger.folder / part.name
+            if not place.is_file():
+                raise InputError("the checkpoint has lost a file of its spool", at=str(place), fix=ANEW)
+            if place.stat().st_size != part.size or digest_of_file(place) != part.digest:
+                raise InputError("a file of the checkpoint's spool is damaged", at=str(place), fix=ANEW)
+
+
+def _remove_unfinished(ledger: Ledger) -> None:
+    """Remove parts of files that are not in the ledger. Had Spark read them, the ledger would have lost a record."""
+    known = {part.name for entry in ledger.entries for part in entry.parts}
+    left = [file for file in ledger.folder.glob("*.parquet") if file.name not in known]
+    for file in left:
+        if not _PART.fullmatch(file.name):
+            raise InputError("the checkpoint's spool holds a strange file", at=str(file), fix="take it away")
+    read_by_spark = _names_in_log(ledger.folder.parents[1] / "sources") if left else ""
+    for file in left:
+        if file.name in read_by_spark:
+            raise InputError("the checkpoint has lost the record of a file that was read", at=str(file), fix=ANEW)
+        file.unlink()
+    for file in ledger.folder.glob(".*.part"):
+        file.unlink()
+
+
+def _names_in_log(folder: Path) -> str:
+    """All that Spark notes of the files that it has read."""
+    files = [file for file in folder.rglob("*") if file.is_file() and not file.name.startswith(".")]
+    return "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
+
+
+def _spooled(file: Path, folder: Path, entry: Entry, mapping: ColumnMapping | None, schema: Schema | None) -> Entry:
+    name = file.name if len(file.name.encode()) <= LONGEST else f"{entry.number:06}"
+    rejects = folder / f"_{name}.rejects.jsonl"
+    rejects.unlink(missing_ok=True)
     reader = read(file, mapping=mapping, schema=schema, chunk_rows=ROWS, rejects=rejects)
     tables = _tables(reader)
     if reader.makes_ids:
-        tables = (_apart(table, number) for table in tables)
-    for part, table in enumerate(tables):
-        target = folder / f"{number:06}-{part:06}.parquet"
-        write_atomically(with_metadata(table, reader.schema), target)
-        moment = _FIRST_TIME + 1000 * number + part / 1000
+        tables = (_apart(table, entry.number) for table in tables)
+    parts = []
+    for number, table in enumerate(tables):
+        target = folder / f"{entry.number:06}-{entry.digest[:12]}-{number:06}.parquet"
+        write_whole(with_metadata(table, reader.schema), target)
+        parts.append(Part(target.name, target.stat().st_size, digest_of_file(target)))
+        moment = _FIRST_TIME + 1000 * entry.number + number / 1000
         os.utime(target, (moment, moment))
-    return reader.schema
+    if digest_of_file(file) != entry.digest:
+        raise InputError(f"{file.name} changed while it was read", at=str(file), fix="give it when it is whole")
+    columns = tuple((name, str(kind)) for name, kind in reader.schema) if parts else ()
+    return replace(entry, schema=columns, unit=reader.schema.unit, parts=tuple(parts), rejects=rejects.name)
 
 
 def _tables(reader: Reader) -> Iterator[pa.Table]:
@@ -81,10 +118,10 @@ def _tables(reader: Reader) -> Iterator[pa.Table]:
         yield _without_nulls(table_of(chunk))
 
 
-def _schema_of(folder: Path) -> Schema | None:
+def _schema_of(entry: Entry) -> Schema:
     """The schema of what is spooled already, so that all files of a folder have one."""
-    first = min(folder.glob("*.parquet"), default=None)
-    return None if first is None else read(first).schema
+    with fitting("file record"):
+        return Schema.of(list(entry.schema), unit=entry.unit)  # type: ignore[arg-type]  # one of the units
 
 
 def _apart(table: pa.Table, number: int) -> pa.Table:
@@ -102,8 +139,10 @@ def _without_nulls(table: pa.Table) -> pa.Table:
     return table
 
 
-def write_atomically(table: pa.Table, file: Path) -> None:
+def write_whole(table: pa.Table, file: Path) -> None:
     """A Parquet file that is there whole or not at all."""
     temporary = file.with_name(f".{file.name}.part")
     pq.write_table(table, temporary)
+    with temporary.open("rb") as written:
+        os.fsync(written.fileno())
     temporary.replace(file)

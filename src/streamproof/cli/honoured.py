@@ -1,0 +1,153 @@
+"""Options that a command honours only beside certain others. Given where nothing would come of them, they are refused.
+
+A table says for each command which option needs what; whatever is in no table is always honoured, and a test holds
+every option of every command against that.
+
+>>> CONDITIONS["replay"]["key"].met({"to": "played"})
+False
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import typer
+from typer.core import TyperCommand
+
+from streamproof.errors import InputError
+
+Given = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What an option needs in order to mean something."""
+
+    words: str  # how to ask for it, after "give it "
+    met: Callable[[Given], bool]
+
+
+def _with(option: str) -> Needs:
+    return Needs(f"with {option}", lambda given: bool(given[option.removeprefix("--").replace("-", "_")]))
+
+
+def _to(given: Given) -> str:
+    """What kind of target a replay goes to."""
+    text = given["to"]
+    return "-" if text == "-" else text.partition("://")[0] if "://" in text else "folder"
+
+
+def _streams(given: Given) -> bool:
+    return bool(given["mode"] == "stream")
+
+
+def _runs(given: Given) -> bool:
+    return not _streams(given) and not given["show_sql"]
+
+
+def _shows_table(given: Given) -> bool:
+    return not given["json"] and given["out"] is None and given["emit"] == "cht" and not given["show_sql"]
+
+
+_BATCH: Final = Needs("without --mode stream", lambda given: not _streams(given))
+_RUNS: Final = Needs("without --mode stream and --show-sql", _runs)
+_NO_SQL: Final = Needs("without --show-sql", lambda given: not given["show_sql"])
+_LOCAL: Final = Needs("with --engine local", lambda given: given["engine"] == "local" and not given["show_sql"])
+_HERE: Final = Needs("without --on here", lambda given: given["on"] != "here")
+_DRAWS: Final = Needs("without --replay, which judges one saved case", lambda given: given["replay"] is None)
+_SUITE: Final = Needs(
+    "with a suite; a plan with --input runs in one process to its end",
+    lambda given: given["replay"] is None and not given["input"],
+)
+_POSTGRES: Final = Needs("with --engine postgres", lambda given: given["engine"] == "postgres")
+
+CONDITIONS: Final[Mapping[str, Mapping[str, Needs]]] = {
+    "run": {
+        "out": _NO_SQL,
+        "emit": _NO_SQL,
+        "overwrite": Needs("with --out FILE", lambda given: given["out"] is not None and _runs(given)),
+        "rejects": Needs("without --mode stream, which keeps them beside its checkpoint", lambda g: not _streams(g)),
+        "dead_letters": Needs(
+            "with --on-error dead_letter, and without --mode stream, which keeps them beside its output",
+            lambda given: given["on_error"] == "dead_letter" and _runs(given),
+        ),
+        "dsn": _POSTGRES,
+        "emission": Needs("with --engine local or --mode stream", lambda g: g["engine"] == "local" or _streams(g)),
+        "batch_size": _LOCAL,
+        "snapshot": _LOCAL,
+        "resume": _LOCAL,
+        "late_file": _LOCAL,
+        "on_module_error": _LOCAL,
+        "module_letters": Needs(
+            "with --on-module-error dead-letter", lambda given: given["on_module_error"] == "dead-letter"
+        ),
+        "metrics": Needs("with --engine local or --mode stream", lambda g: g["engine"] == "local" or _streams(g)),
+        "show_sql": _BATCH,
+        "limit": Needs("where a table is shown: without --json, --out, --emit events and --show-sql", _shows_table),
+    },
+    "explain": {
+        "map": _with("--input"),
+        "to": Needs("without --json, which shows everything", lambda given: not given["json"]),
+    },
+    "trace": {"map": _with("--input")},
+    "generate": {"overwrite": _with("--out")},
+    "analyze": {
+        "delay": _with("--batch-rows"),
+        "window": _with("--batch-rows"),
+        "overwrite": _with("--html"),
+        "partitions": _HERE,
+    },
+    "disorder": {"partitions": _HERE},
+    "replay": {
+        "speed": Needs("without --as-fast-as-possible", lambda given: not given["as_fast_as_possible"]),
+        "every": Needs(
+            "with --to FOLDER, without --as-fast-as-possible",
+            lambda given: _to(given) == "folder" and not given["as_fast_as_possible"],
+        ),
+        "rows_per_file": Needs(
+            "with --to FOLDER --as-fast-as-possible",
+            lambda given: _to(given) == "folder" and given["as_fast_as_possible"],
+        ),
+        "key": Needs("with --to kafka://broker:port/topic", lambda given: _to(given) == "kafka"),
+        "overwrite": Needs("with --to FOLDER", lambda given: _to(given) == "folder"),
+    },
+    "qos": {"overwrite": _with("--plot")},
+    "serve": {"overwrite": _with("--report")},
+    "verify": {
+        "suite": _DRAWS,
+        "input": _DRAWS,
+        "map": _with("--input"),
+        "oracle": _DRAWS,
+        "dsn": Needs(
+            "with --engine postgres, --oracle postgres or --replay",
+            lambda g: "postgres" in (g["engine"] or ()) or g["oracle"] == "postgres" or g["replay"] is not None,
+        ),
+        "cases": _DRAWS,
+        "seed": _DRAWS,
+        "jobs": _SUITE,
+        "time_budget": _SUITE,
+        "most": _SUITE,
+        "report": _DRAWS,
+        "repros": _DRAWS,
+        "resume": _SUITE,
+    },
+}
+
+
+class Command(TyperCommand):
+    """A command that refuses options which it would not honour."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # the Context of Typer's own Click
+        """Run the command, if everything that was given means something."""
+        for name, needs in CONDITIONS.get(self.name or "", {}).items():
+            source = ctx.get_parameter_source(name)
+            if source is not None and source.name == "COMMANDLINE" and not needs.met(ctx.params):
+                raise InputError(f"{self._called(name)} would not be honoured here", fix=f"give it {needs.words}")
+        return super().invoke(ctx)
+
+    def _called(self, name: str) -> str:
+        """An option or argument, as people write it."""
+        found = next(parameter for parameter in self.params if parameter.name == name)
+        return found.opts[0] if found.opts[0].startswith("-") else f"the argument {found.opts[0].upper()}"
