@@ -128,6 +128,20 @@ def test_a_wrong_clock_is_found_and_said(tmp_path: Path) -> None:
     assert "Filter such events out" in line
 
 
+def test_leaving_wrong_clocks_out_is_measuring_a_file_without_them(tmp_path: Path) -> None:
+    """However the file is cut: what comes before a piece counts without them too."""
+    rest = [time + 25 * (n % 17 == 0) for n, time in enumerate(range(0, 10_000, 10))]
+    times = [*rest[:400], 10**9, *rest[400:]]
+    clean = analyze_file(write(tmp_path / "clean.csv", rest), "t", unit="s", on="here")
+    path = write(tmp_path / "s.csv", times)
+    for pieces in (1, 2, 5, 9):
+        found = analyze_file(path, "t", unit="s", on="here", partitions=pieces)["without_culprits"]
+        assert [event["event_time"] for event in found["left_out"]] == [10**9]
+        assert {name: found[name] for name in ("out_of_order", "factor", "delay_for_loss")} == {
+            name: clean[name] for name in ("out_of_order", "factor", "delay_for_loss")
+        }
+
+
 def test_advice_to_paste(tmp_path: Path) -> None:
     found = analyze_file(write(tmp_path / "s.csv", [0, 100, 40, 200, 199]), "t", unit="s")
     assert any('.withWatermark("t", "1 minute")' in line for line in found["advice"])

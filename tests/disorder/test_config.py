@@ -113,3 +113,24 @@ def test_delays_without_a_whole_tick_between_them() -> None:
                 "experimentDataConfigurations": [{"targetOutOfOrderFactor": 1, "minDelay": 100, "maxDelay": 900}],
             }
         ).experiments[0].delays("s")
+
+
+def test_what_is_left_out_is_what_the_docs_say() -> None:
+    source = {"file": "a.csv", "time": {"timeIndex": 0}}
+    spoken = {**source, "separator": ",", "quote": True}
+    one = {"targetOutOfOrderFactor": 20}
+    whole = {
+        **one,
+        "minDelay": 0,
+        "maxDelay": 2000,
+        "delaySeed": 0,
+        "distribution": "uniform",
+        "outages": [],
+        "output": {},
+    }
+    found = [
+        configuration_of({"dataSource": data, "experimentDataConfigurations": [experiment]})
+        for data, experiment in ((source, one), (spoken, whole))
+    ]
+    assert found[0].source == found[1].source
+    assert found[0].experiments == found[1].experiments

@@ -52,6 +52,18 @@ def test_far_times_stand_in_order() -> None:
     assert picture == "\n".join(["a ├───────┤", "b                 ├───────┤", "  0       1       432000000000"])
 
 
+@pytest.mark.parametrize("count", [20, 33, 60])
+@pytest.mark.parametrize("width", [30, 40])
+def test_times_in_order_use_the_room_that_there_is(count: int, width: int) -> None:
+    """As many cells as there are, or a fixed step where that is less."""
+    events = [Insert(f"{n:02}", 3**n, 3**n + 1, {}) for n in range(count // 2)]
+    bars = [line.rstrip() for line in marbles(events, width=width, rows=count).splitlines()[: count // 2]]
+    times = len({time for event in events for time in (event.le, event.re)})
+    room = width - 3 - 4
+    step = room // (times - 1)
+    assert max(map(len, bars)) == 3 + (step * (times - 1) + 1 if step else room)
+
+
 def test_counts_limits_and_escapes() -> None:
     history = History.from_rows(Schema.of({"s": "string"}), [(i, i + 1, {"s": "\x1b[31mred"}) for i in range(95)])
     picture = marbles(history, rows=2)

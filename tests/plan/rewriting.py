@@ -34,6 +34,7 @@ TESTS = {
     "int64": ("{} > 1", "{} <> 2", "{} is not null", "{} <= 2", "{} + 1 > 1", "cast({} as varchar) <> '1.0'"),
     "float64": ("{} >= 1", "{} <> 0.5", "{} is not null", "cast({} as varchar) <> '1.0'"),
 }
+PAIRS = ("{0} <= {1}", "{0} <> {1}", "coalesce({0}, {1}) is not null", "{0} is null or {1} is not null")
 passing = Properties(passes=frozenset({"k", "v", "x"}))
 MODULES = Registry([*all_modules(), udo("keep", returns=lambda inputs: inputs, properties=passing)(list)])
 
@@ -95,6 +96,9 @@ class _Writer:
         if not columns or self.choices.chance(25):
             return self.choices.pick(("le > 3", "le <= 6", "le <> 5"))
         name, kind = self.choices.pick(columns)
+        others = [other for other, same in columns if same == kind and other != name]
+        if others and self.choices.chance(40):
+            return self.choices.pick(PAIRS).format(name, self.choices.pick(others))
         return self.choices.pick(TESTS[kind]).format(name)
 
     def narrowed(self, stream: Stream) -> Stream:

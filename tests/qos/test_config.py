@@ -12,7 +12,9 @@ import pytest
 
 from streamproof.errors import PlanError, StreamproofError
 from streamproof.qos.config import read_config
+from streamproof.qos.serve_config import load_serve_config
 from streamproof.qos.service import RateLatency
+from streamproof.qos.simulate import POLICIES
 
 WORKED = json.loads((Path(__file__).parents[2] / "examples/qos/worked.json").read_text())
 
@@ -67,6 +69,18 @@ def test_nonsense_is_refused_with_its_place(path: str, value: object, what: str,
     assert error.value.at == at
 
 
+@pytest.mark.parametrize("value", [None, "", 3, True, [], {}, ["basic"]], ids=repr)
+@pytest.mark.parametrize("path", [
+    "queries.0.name", "queries.2.task", "scheduler.policy", "scheduler.test", "simulate.arrivals",
+    "simulate.policies.0",
+])  # fmt: skip
+def test_words_are_words(path: str, value: object) -> None:
+    with pytest.raises(StreamproofError) as error:
+        read_config(changed(path, value))
+    place = path.split(".")
+    assert place[0] in (error.value.at or "")
+
+
 @pytest.mark.parametrize(("latency", "what"), [(0, "must be positive, got 0"), (-3, "must be positive, got -3")])
 def test_a_latency_of_nothing_is_refused(latency: int, what: str) -> None:
     data = deepcopy(WORKED)
@@ -106,3 +120,31 @@ def test_arrivals_can_be_traces_points_and_periods() -> None:
     points = {"points": [[0, 0], [0, 2], [10, 4]], "rate_per_ms": 1}
     bent = read_config(changed("queries.0.arrival", points)).queries[0].inputs[0].arrival
     assert [bent.moment(n) for n in (2, 3)] == [0, 5]
+
+
+def test_what_is_left_out_is_what_the_docs_say() -> None:
+    query = {"name": "Q", "cost_ops": 200, "arrival": {"burst": 10, "rate_per_ms": 1}, "qos": {"max_latency_ms": 90}}
+    machine = {"capacity": {"ops_per_ms": 1000}, "queries": [query]}
+    spoken = {**machine, "scheduler": {"policy": "p-qed", "test": "reserved"}, "queries": [{**query, "task": "basic"}]}
+    assert read_config(json.dumps(machine)) == read_config(json.dumps(spoken))
+    simulated = {**machine, "simulate": {"duration_ms": 50}}
+    whole = {"duration_ms": 50, "arrivals": "adversarial", "policies": list(POLICIES), "seed": 0}
+    assert read_config(json.dumps(simulated)) == read_config(json.dumps({**machine, "simulate": whole}))
+
+
+def test_what_a_server_is_not_told_is_what_the_docs_say(tmp_path: Path) -> None:
+    query = {"name": "q", "plan": "p.json", "inputs": {"S": {"file": "s.csv"}}}
+    machine = {"policy": "p-qed", "quantum_ms": 10, "test": "reserved"}
+    spoken = {
+        "share": 0.6,
+        "scheduler": machine,
+        "speed": 1,
+        "duration_s": 10,
+        "queries": [{**query, "cost": {"quantile": 0.99}}],
+    }
+    found = []
+    for document in ({"queries": [query]}, spoken):
+        (tmp_path / "serve.json").write_text(json.dumps(document))
+        read = load_serve_config(tmp_path / "serve.json")
+        found.append((read.server.share, read.server.machine, read.speed, read.seconds, read.queries))
+    assert found[0] == found[1]

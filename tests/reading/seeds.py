@@ -12,6 +12,7 @@ import json
 import random
 import tempfile
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,7 +69,7 @@ def good() -> dict[str, Seeds]:
         "parquet": _parquet(), "ipc": _ipc(), "input-option": iter(("S=data/x.csv", "start=time,duration=1h", "S:start=at,rename.a=b")),
         "snapshot": _snapshots(), "interrupted": _interrupted(), "replay-state": _replay_states(),
         "replay-manifest": iter(('{"source":{"time_unit":"us"}}\n---\ningestion_time,v\n1,2\n5,3\n',)),
-        "replay-to": iter(("udp://h:1", "tcp://:5", "kafka:")), "output-folder": _outputs(), "checkpoint": _checkpoints(),
+        "replay-to": iter(("udp://h:1", "tcp://:5", "kafka:")), "output-folder": _outputs(), "checkpoint": _checkpoints(), "file-record": _file_records(),
         "document": iter(('{"a":[1,2.5,"x",null,true],"b":{"c":1e3}}',)), "disorder": _disorder(),
         "histogram": iter(("0,10,5\n10,20,2.5\n", "[[0,1,2],[1,5,1]]", '{"unit":"us","delay":{"histogram":[[0,10,2]]}}')),
         "recording": _recordings(), "qos": _files("examples/qos/worked.json", "examples/qos/flood.json"),
@@ -251,30 +252,29 @@ def _replay_states() -> Seeds:
 
 
 def _outputs() -> Seeds:
-    state = {
-        "version": 1,
-        "run": "r",
-        "batch": 0,
-        "content": "events",
-        "format": "jsonl",
-        "columns": [["v", "int64"]],
-        "unit": None,
-        "sealed": [],
-        "open": [],
-    }
-    yield json.dumps(state) + '\n---\n{"kind":"insert","id":"a","le":1,"re":5,"payload":{"v":1}}\n'
-    yield (
-        json.dumps({**state, "content": "cht", "sealed": ["sealed-000000000000.jsonl"]})
-        + '\n---\n{"le":1,"re":5,"w":1,"payload":{"v":1}}\n'
-    )
+    from streamproof.engines.sealed import sealed_json
+    from streamproof.engines.spark.output import KIND, VERSION, Part, State
+
+    rows = '\n---\n{"kind":"insert","id":"a","le":1,"re":5,"payload":{"v":1}}\n'
+    part = Part("batch-000000000000.jsonl", 0, "@DIGEST@")
+    state = State("r", "events", "jsonl", (("v", "int64"),), None, 0, files=(part,))
+    yield json.dumps(state.as_dict()).replace('"size": 0', '"size": "@SIZE@"') + rows
+    yield sealed_json(State("r", "rows", "parquet", (), "ms").as_dict(), kind=KIND, version=VERSION)
 
 
 def _checkpoints() -> Seeds:
-    from dataclasses import asdict
+    from streamproof.engines.sealed import sealed_json
+    from streamproof.engines.spark.stream.checkpoint import KIND, VERSION, Claim
 
-    from streamproof.engines.spark.stream.checkpoint import Claim
+    claim = asdict(Claim("p", 4, {"emit": "events"}, ((0, "d", 4),), "stop", "r"))
+    yield json.dumps(claim)
+    yield sealed_json(claim, kind=KIND, version=VERSION)
 
-    yield json.dumps(asdict(Claim(plan="p", buckets=4, emit="events", sources=("S",), run="r", stages=((0, "d", 4),))))
+
+def _file_records() -> Seeds:
+    from streamproof.engines.spark.stream.ledger import Entry
+
+    yield json.dumps(asdict(Entry(0, "a.parquet", 10, 5, "d", {"format": "parquet"}, ("v",))))
 
 
 def _disorder() -> Seeds:

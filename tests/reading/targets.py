@@ -194,7 +194,7 @@ def expression(data: bytes, folder: Path) -> None:
     check(Select(Source("S"), (("z", found),)), PLAN_SCHEMAS)
 
 
-@target("duration", "plan/durations.py:read_span", "plan/durations.py:read_duration", "events/time.py:read_tick",
+@target("duration", "plan/durations.py:read_span", "plan/durations.py:read_duration", "events/time.py:read_tick", "events/time.py:read_unit",
         "cli/plans.py:read_horizon", words="ns us ms s m h d w seconds minutes hour inf -inf 1 5s 1m 30s 2.5 1e9 , + - .")  # fmt: skip
 def duration(data: bytes, folder: Path) -> None:
     from streamproof.cli.plans import read_horizon
@@ -208,6 +208,7 @@ def duration(data: bytes, folder: Path) -> None:
     for unit in (*time.UNITS, None):
         with refusing():
             time.duration(text, unit)
+    time.read_unit(text, "unit=")
 
 
 @target("columns", "cli/generate.py:read_columns", "events/schema.py:parse_type",
@@ -402,26 +403,53 @@ def replay_to(data: bytes, folder: Path) -> None:
     open_target(text, Recording(put(folder, "in.csv", b"1,2\n5,3\n"), unit="ms"))
 
 
-@target("output-folder", "engines/spark/sinks.py:read_state", "engines/spark/sinks.py:read_output",
-        words='version run batch content format sealed open columns unit cht events rows jsonl parquet ../ / { } [ ] " : , -1 1e9')  # fmt: skip
+def _forged(data: bytes, kind: str, version: int) -> bytes:
+    """The bytes, if they are a sealed document, whole or damaged; else with the seal that anybody can compute."""
+    from streamproof.engines.sealed import digest_of, sealed_json
+
+    head = sealed_json({}, kind=kind, version=version)[:12]
+    if data.startswith(head):
+        return data
+    about = f'"kind": "{kind}", "version": {version}, '.encode()
+    body = about + data[1:] if data.startswith(b"{") else data
+    return head + digest_of(body).encode() + b'", ' + body
+
+
+@target("output-folder", "engines/sealed.py:opened_json", "engines/spark/output.py:read_state",
+        "engines/spark/output.py:read_output", "engines/spark/output.py:read_rows", "engines/spark/output.py:State.from_dict",
+        words='version run batch content format files open letters columns unit cht events rows jsonl parquet ../ / { } [ ] " : , -1 1e9')  # fmt: skip
 def output_folder(data: bytes, folder: Path) -> None:
     """The state of a folder of output; after a line of dashes, the file that it names."""
-    from streamproof.engines.spark.sinks import STATE, read_output
+    from streamproof.engines.sealed import digest_of
+    from streamproof.engines.spark.output import KIND, STATE, VERSION, read_output
 
     state, _, rows = data.partition(b"\n---\n")
-    put(folder, STATE, state)
-    put(folder, "batch-000000000000.jsonl", rows)
-    put(folder, "sealed-000000000000.jsonl", rows)
+    for name in ("batch-000000000000.jsonl", "sealed-000000000000.jsonl"):
+        put(folder, name, rows)
+    state = state.replace(b'"@SIZE@"', str(len(rows)).encode()).replace(b"@DIGEST@", digest_of(rows).encode())
+    put(folder, STATE, _forged(state, KIND, VERSION))
     read_output(folder)
 
 
 @target("checkpoint", "engines/spark/stream/checkpoint.py:recorded",
-        words='version plan buckets emit sources run stages { } [ ] " : , 3 4 -1 null')  # fmt: skip
+        words='version plan buckets facts stages on_error run { } [ ] " : , 3 4 -1 null')  # fmt: skip
 def checkpoint(data: bytes, folder: Path) -> None:
-    from streamproof.engines.spark.stream.checkpoint import FILE, recorded
+    from streamproof.engines.spark.stream.checkpoint import FILE, KIND, VERSION, recorded
 
-    put(folder, FILE, data)
+    put(folder, FILE, _forged(data, KIND, VERSION))
     recorded(folder)
+
+
+@target("file-record", "engines/sealed.py:opened_json",
+        words='number name size time digest columns schema parts { } [ ] " : , -1 null')  # fmt: skip
+def file_record(data: bytes, folder: Path) -> None:
+    """What a checkpoint notes of each file that it took."""
+    from streamproof.engines.spark.stream.ledger import KIND, VERSION, Ledger
+
+    place = folder / "ledger"
+    place.mkdir(exist_ok=True)
+    put(place, "_000000.json", _forged(data, KIND, VERSION))
+    Ledger(place, {"format": "parquet"})
 
 
 # --- configurations ---------------------------------------------------------------------------------------------------

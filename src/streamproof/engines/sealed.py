@@ -87,10 +87,11 @@ def opened_json(data: bytes, *, kind: str, version: int, at: str | None = None, 
         raise InputError(f"the {kind} is damaged: it does not begin with its checksum", at=at, fix=fix)
     if digest_of(body).encode() != digest:
         raise InputError(f"the {kind} is damaged: its checksum is another one", at=at, fix=fix)
-    document: dict[str, Any] = json.loads(b"{" + body)
-    if document["kind"] != kind:
-        raise InputError(f"not {_a(kind)}: this is {_a(document['kind'])}", at=at, fix=f"give the {kind} of a run")
-    _refuse_version(document, kind, version, at)
+    with fitting(kind, at=at):
+        document: dict[str, Any] = json.loads(b"{" + body)
+        if document["kind"] != kind:
+            raise InputError(f"not {_a(kind)}: this is {_a(document['kind'])}", at=at, fix=f"give the {kind} of a run")
+        _refuse_version(document, kind, version, at)
     return document
 
 

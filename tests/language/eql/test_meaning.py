@@ -80,6 +80,21 @@ def test_clocks_tick_wherever_something_looks(drive: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("drive", [
+    "AT ARRIVE(A: v >= B.v or v = C.v)",
+    "AT BECOMES(A: v > C.v and v <> B.v) WINDOW 4s",
+    "DURING LASTING(ARRIVE(A: v + B.v > C.v), ARRIVE(B: v <= A.v + C.v))",
+])  # fmt: skip
+@pytest.mark.parametrize("name", ["local", "duckdb"])
+def test_conditions_see_the_latest_values_of_several_streams(drive: str, name: str) -> None:
+    plan = loads(f"SELECT count(*) FROM C {drive}")
+    with open_engine(name, None) as engine:
+        for seed in range(2):
+            choices = RandomChoices(seed)
+            case = Case(plan, {stream: near(choices, SCHEMAS[stream]) for stream in plan.query.streams()})
+            assert wrong(case, engine) is None, f"seed {seed}"
+
+
+@pytest.mark.parametrize("drive", [
     "AT TIME(EVERY 5s)",
     "AT LASTING(TIME(EVERY 5s), +2s) EVERY 1s",
     "AT LASTING(TIME(EVERY 5s), +2s) EVERY 1s WINDOW 5s EMIT EMPTY",

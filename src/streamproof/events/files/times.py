@@ -70,6 +70,8 @@ def ticks(
 def _values(array: pa.Array, name: str, clock: Clock, faults: Faults, wanted: Flags) -> Ints:
     kind = array.type
     if pa.types.is_integer(kind) and clock.numbers:
+        if pa.types.is_uint64(kind):  # what int64 cannot hold is beyond all ticks, and stays so
+            array = pc.min_element_wise(array, pa.scalar(2**63 - 1, kind), skip_nulls=False)
         return ints(array.cast(pa.int64()))
     if pa.types.is_timestamp(kind) and (kind.tz or clock.zone):
         instants = array if kind.tz else zoned(array, clock.zone or "UTC", clock.ambiguous, name, faults)

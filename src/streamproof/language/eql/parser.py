@@ -438,7 +438,7 @@ _OPERATORS = frozenset(
         "string", "text", "boolean", "bool", "date", "timestamp", "timestamptz", "decimal",
     )
 )  # fmt: skip
-_REFERENCE = re.compile(r"(?<![\w.\"'])([A-Za-z_]\w*)\s*\.\s*([A-Za-z_]\w*)(?!\s*[\w(.])")
+_REFERENCE = re.compile(r"(?<![\w.\"'])([A-Za-z_]\w*)\s*\.\s*([A-Za-z_]\w*)(?!\w|\s*[(.])")
 
 
 def _own(part: Expr, stream: str) -> Expr:
