@@ -195,7 +195,10 @@ def test_values_without_a_common_type_are_refused(values: tuple[object, ...], te
         ({"le": 1}, '"re" is missing'),
         ({"le": 1, "re": 1.5}, "1.5 is not a time"),
         ({"le": 1, "re": 2**63}, "outside"),
-        ({"le": 1, "re": 2, "paylod": {}}, r'an? insert has no field "paylod"\n  at: .*\n  fix: did you mean "payload"'),
+        (
+            {"le": 1, "re": 2, "paylod": {}},
+            r'an? insert has no field "paylod"\n  at: .*\n  fix: did you mean "payload"',
+        ),
         ({"kind": "retract", "le": 1, "re": 2, "re_new": 1}, '"id" is missing'),
         ({"kind": "cti", "t": None}, "None is not a time"),
         ({"le": 1, "re": 2, "payload": 3}, "the payload 3 is not an object"),

@@ -93,7 +93,9 @@ def overflow() -> StreamproofError:
 def out_of_memory(database: str, fix: str) -> StreamproofError:
     """A database needs more memory than it may have."""
     what = f"{database} needs more memory for this step than it may have"
-    return RunError(what, fix=f"read less at once, join on more columns, shorten windows, or {fix}", name="limit_exceeded")
+    return RunError(
+        what, fix=f"read less at once, join on more columns, shorten windows, or {fix}", name="limit_exceeded"
+    )
 
 
 __all__ = [
