@@ -76,7 +76,7 @@ class StreamproofError(Exception):
 
 
 def printable(text: str) -> str:
-    """Text with control characters written out, so that none from data can steer a terminal, and halves of characters too.
+    """Text with control characters and halves of characters written out, so that none from data can steer a terminal.
 
     >>> printable("a\\x1b[2Jb")
     'a\\\\x1b[2Jb'

@@ -104,10 +104,10 @@ def _check_words(tokens: Sequence[Token]) -> None:
         if token.token_type == TokenType.PIPE_GT:
             raise Unread("|> is not supported", fix="put the query in FROM (…)", offset=token.start)
     for token, following in pairwise(tokens):
-        if following.token_type == TokenType.DECIMAL and following.text.lower() == "number":
-            if token.token_type in (TokenType.ALIAS, TokenType.DCOLON):
-                what, fix = "number is float64 here and decimal elsewhere", "write double, or decimal(18, 3)"
-                raise Unread(what, fix=fix, offset=following.start)
+        number = following.token_type == TokenType.DECIMAL and following.text.lower() == "number"
+        if number and token.token_type in (TokenType.ALIAS, TokenType.DCOLON):
+            what, fix = "number is float64 here and decimal elsewhere", "write double, or decimal(18, 3)"
+            raise Unread(what, fix=fix, offset=following.start)
         if token.token_type == TokenType.COMMA and following.token_type in (TokenType.COMMA, *CLOSING):
             raise Unread("an argument is missing after a comma", fix="remove the comma", offset=token.start)
         if token.token_type in _OPERANDS and following.text.lower() == "div":

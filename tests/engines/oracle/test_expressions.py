@@ -202,7 +202,8 @@ TIME = [
 ]  # fmt: skip
 CASTS = [
     *over("cast(x as bigint)", (2.5, 3), (3.5, 4), (-2.5, -3), (0.5, 1), (-0.5, -1), (1.5, 2),
-          (0.49999999999999994, 0), (4503599627370495.5, 4503599627370496), (1e19, OVERFLOW), (NAN, OVERFLOW), (INF, OVERFLOW),
+          (0.49999999999999994, 0), (4503599627370495.5, 4503599627370496),
+          (1e19, OVERFLOW), (NAN, OVERFLOW), (INF, OVERFLOW),
           (-9223372036854775808.0, LEAST), (9223372036854775807.0, OVERFLOW), (None, None)),
     *over("try_cast(x as bigint)", (1e19, None), (NAN, None), (2.5, 3)),
     *over("cast(d as bigint)", ("2.50", 3), ("3.50", 4), ("-2.50", -3), ("2.51", 3), ("0.50", 1), ("-0.49", 0)),
@@ -222,8 +223,8 @@ CASTS = [
           5e-324)),
     *over("try_cast(s as double)", ("x", None), ("2.5", 2.5)),
     *over("cast(b as double)", (True, 1.0)),
-    *over("cast(x as decimal(5,2))", (0.125, "0.13"), (-0.125, "-0.13"), (2.675, "2.68"), (0.135, "0.14"), (999.994, "999.99"),
-          (999.995, OVERFLOW),
+    *over("cast(x as decimal(5,2))", (0.125, "0.13"), (-0.125, "-0.13"), (2.675, "2.68"), (0.135, "0.14"),
+          (999.994, "999.99"), (999.995, OVERFLOW),
           (NAN, OVERFLOW), (1e-30, "0.00"), (-1.005, "-1.01"), (1e300, OVERFLOW)),
     *over("try_cast(x as decimal(5,2))", (1000.0, None), (1.5, "1.50"), (-INF, None)),
     *over("cast(i as decimal(5,2))", (999, "999.00"), (1000, OVERFLOW)),

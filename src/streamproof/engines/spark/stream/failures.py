@@ -91,7 +91,8 @@ KNOWN: Final[Mapping[str, Known]] = {
         f"use a whole copy of the checkpoint; or {_NEW}",
         place=_CHECKPOINT,
     ),
-    r"offset log|commit log|log file|HDFSMetadataLog|StreamMetadata|FileStreamSourceLog|OffsetSeqLog|end-of-input|JsonParse": Known(
+    r"offset log|commit log|log file|HDFSMetadataLog|StreamMetadata|FileStreamSourceLog|OffsetSeqLog|end-of-input"
+    r"|JsonParse": Known(
         "Spark's notes in the checkpoint are missing or damaged",
         f"use a whole copy of the checkpoint; or {_NEW}",
         place=_CHECKPOINT,
