@@ -20,6 +20,7 @@ from streamproof.engines.spark.sinks import FileSink, Output, OutputBatch
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.batch import Batch
 from streamproof.events.schema import Schema
+from streamproof.thresholds import lowered
 
 SCHEMA = Schema.of({"k": "string", "v": "int64"})
 
@@ -62,10 +63,11 @@ def write(sink: FileSink, first: int, count: int, checkpoint: Path | None = None
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Files are merged two at a time, and lists hold three."""
     monkeypatch.setattr(keeping, "FANOUT", 2)
-    monkeypatch.setattr(keeping, "LISTED", 3)
+    with lowered({"output.listed": 3}):
+        yield
 
 
 @pytest.mark.usefixtures("small")

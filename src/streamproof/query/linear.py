@@ -162,7 +162,7 @@ class Linear(Knows):
         timeout: Span,
         *,
         max: Span | None = None,  # noqa: A002  # the notation's word
-        key: str | tuple[str, ...] = (),
+        key: str | tuple[str, ...] | list[str] = (),
     ) -> Self:
         """Each event lasts until ``timeout`` after the last start of its session, per ``key`` if one is given.
 
