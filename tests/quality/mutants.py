@@ -181,7 +181,7 @@ MUTANTS: Final = (
     Mutant("journal: a bucket that fell behind counts as it is", f"{S}/journal.py",
            "return self._caught_up(kept.bucket, kept.number, head)", "return kept.bucket", "spark-buckets"),
     Mutant("journal: an image leaves the entries before it in force", f"{S}/journal.py",
-           "bucket_from(stage, place[2], image), head.image, head)", "bucket_from(stage, place[2], image), 0, head)", "spark-buckets"),
+           "return self._caught_up(bucket, head.image, head)", "return self._caught_up(bucket, 0, head)", "spark-buckets"),
     Mutant("blobs: a number that needs one byte more loses it", f"{S}/blobs.py",
            "if most - least < 1 << 8 * width]", "if most - least <= 1 << 8 * width]", "spark-buckets"),
     Mutant("blobs: equal numbers above 1 are read as 1", f"{S}/blobs.py",

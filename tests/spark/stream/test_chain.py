@@ -211,7 +211,7 @@ def _refused(spark: SparkSession, folder: Path, frame: DataFrame) -> None:
     ]
     with pytest.raises(InputError, match="of a run whose stages are chained") as raised:
         asked.stream({"S": frame}, checkpoint=folder / "cp", stages="fused").start(FileSink(folder / "out"))
-    assert raised.value.fix == 'say stages="chained", or start with a new checkpoint'
+    assert raised.value.fix == 'say stages="chained", or start with a new checkpoint and a new folder for the output'
     with pytest.raises(InputError, match="is cut into 3 buckets, and 4 are asked for"):
         asked.stream({"S": frame}, checkpoint=folder / "cp", buckets=4).start(FileSink(folder / "out"))
 

@@ -96,14 +96,14 @@ class Chain:
         pairs = zip(self.fragments, self.doors, strict=True)
         return min(fragment.layer for fragment, doors in pairs if any(door.name == source for door in doors))
 
-    def stages(self, settings: Settings, emission: Emission, emit: Emit) -> list[dict[int, Stage]]:
+    def stages(self, settings: Settings, emission: Emission, emit: Emit, claim: str = "") -> list[dict[int, Stage]]:
         """What the buckets of each stage get to know, by the number of their query."""
         found: list[dict[int, Stage]] = [{} for _ in range(self.layers)]
         for fragment, doors in zip(self.fragments, self.doors, strict=True):
             links = tuple(self._links(fragment))
             stage = Stage(fragment.typed, doors, settings.registry, settings.limits, emission, settings.horizon)
             seals = not links and not is_settled(self.typed)
-            stage = replace(stage, emit="rows" if links else emit, links=links, seals=seals)
+            stage = replace(stage, emit="rows" if links else emit, links=links, seals=seals, claim=claim)
             found[fragment.layer - 1][doors[0].query if doors else 0] = stage
         return found
 

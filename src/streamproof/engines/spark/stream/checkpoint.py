@@ -20,7 +20,7 @@ from streamproof.errors import InputError
 from streamproof.plan.check import Typed
 from streamproof.plan.rewrites.normal_form import to_plan
 
-VERSION: Final = 4
+VERSION: Final = 5
 KIND: Final = "checkpoint"
 FILE: Final = "streamproof.json"
 LOCK: Final = "_streamproof.lock"

@@ -11,6 +11,9 @@ between, reads only what it missed.
 
 User modules may answer differently when they are asked again, and what they answered must stay what it was: a plan that
 calls any gets an image every time.
+
+Every blob is sealed, and the first one written says whose state it is: that of another query is refused, whoever
+started this one.
 """
 
 from __future__ import annotations
@@ -24,17 +27,25 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
+from streamproof.engines.claims import refuse_other
+from streamproof.engines.sealed import digest_of, fitting, opened, sealed
 from streamproof.engines.spark.stream.blobs import from_blobs, to_blob
 from streamproof.engines.spark.stream.bucket import Answer, Bucket, bucket_from
+from streamproof.engines.spark.stream.checkpoint import ANEW, SAME
 from streamproof.engines.spark.stream.ship import Stage
 from streamproof.engines.spark.stream.wire import PARTS, Part
+from streamproof.errors import InputError
 from streamproof.thresholds import BUCKETS_KEPT, IMAGE_PIECE, JOURNAL
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import MapState
 
+VERSION: Final = 1
+KIND: Final = "state"
 HEAD: Final = 0
 """Under which number the head is kept; an entry has that of its micro-batch, the pieces of an image are -1, -2, …"""
+CLAIM: Final = -(1 << 62)
+"""Under which number it is kept whose state it is."""
 TOKEN: Final = 24  # characters
 Place: TypeAlias = "tuple[str, int, int]"
 """Which bucket of which query of which shipment."""
@@ -51,18 +62,22 @@ class Head:
     image_bytes: int = 0
     pieces: int = 0  # of the image
     journal_bytes: int = 0  # since the image
+    claim: str = ""  # a digest of whose state it is
 
     @staticmethod
     def read(blob: bytes | None) -> Head:
         """From what is in the store, if anything is.
 
         >>> Head.read(Head("a", 3, pieces=1).write())
-        Head(token='a', number=3, image=0, image_token='', image_bytes=0, pieces=1, journal_bytes=0)
+        Head(token='a', number=3, image=0, image_token='', image_bytes=0, pieces=1, journal_bytes=0, claim='')
         """
-        return Head() if blob is None else Head(*json.loads(blob))
+        if blob is None:
+            return Head()
+        with fitting(KIND):
+            return Head(*json.loads(opened(blob, kind=KIND, version=VERSION)))
 
     def write(self) -> bytes:
-        return json.dumps(astuple(self)).encode()
+        return sealed(json.dumps(astuple(self)).encode(), kind=KIND, version=VERSION)
 
 
 @dataclass(slots=True)
@@ -89,7 +104,7 @@ class Journal:
 
     def answer(self, place: Place, stage: Stage, parts: list[Part], *, keep: bool) -> tuple[Answer, int]:
         """What the bucket says to a micro-batch, and the bytes of state written for it."""
-        head = Head.read(self._get(HEAD))
+        head = self._claimed(Head.read(self._get(HEAD)), stage)
         bucket = self._bucket(place, stage, head)
         answer = bucket.answer(parts)
         after, written = self._write(head, bucket, parts)
@@ -99,13 +114,26 @@ class Journal:
                 self._memory.popitem(last=False)
         return answer, written
 
+    def _claimed(self, head: Head, stage: Stage) -> Head:
+        """The head, if the state is of this query; a bucket that has seen nothing is claimed for it."""
+        digest = digest_of(stage.claim.encode())
+        if not head.number:
+            self._put(CLAIM, sealed(stage.claim.encode(), kind=KIND, version=VERSION))
+        elif head.claim != digest:
+            before, now = (json.loads(text or "{}") for text in (self._content(CLAIM), stage.claim))
+            refuse_other(before, now, saved="the state in the checkpoint", running="this query", fix=SAME)
+        return replace(head, claim=digest)
+
     def _bucket(self, place: Place, stage: Stage, head: Head) -> Bucket:
         """The bucket as the store has it; it leaves the worker's memory until its new state is written."""
         kept = self._memory.pop(place, None)
         if kept is not None and self._is_on_the_way(kept, head):
             return self._caught_up(kept.bucket, kept.number, head)
         image = b"".join(self._blob(-piece) for piece in range(1, head.pieces + 1)) if head.image else None
-        return self._caught_up(bucket_from(stage, place[2], image), head.image, head)
+        state = None if image is None else opened(image, kind=KIND, version=VERSION)
+        with fitting(KIND):
+            bucket = bucket_from(stage, place[2], state)
+        return self._caught_up(bucket, head.image, head)
 
     def _is_on_the_way(self, kept: Kept, head: Head) -> bool:
         """Whether the state in memory is one that the store has been in since its image."""
@@ -125,14 +153,15 @@ class Journal:
         grown = head.journal_bytes + sum(len(part.rows or b"") + len(part.all or b"") for part in parts)
         after = replace(head, token=token, number=number, journal_bytes=grown)
         if self._wants_image(bucket, after):
-            written = bucket.save()
-            after = Head(token, number, number, token, len(written), -(-len(written) // IMAGE_PIECE.now))
+            written = sealed(bucket.save(), kind=KIND, version=VERSION)
+            pieces = -(-len(written) // IMAGE_PIECE.now)
+            after = Head(token, number, number, token, len(written), pieces, claim=head.claim)
             for piece in range(after.pieces):
                 self._put(-1 - piece, written[piece * IMAGE_PIECE.now : (piece + 1) * IMAGE_PIECE.now])
             self._forget(head, after)
         else:
             written = write_parts(parts)
-            self._put(number, token.encode() + written)
+            self._put(number, sealed(token.encode() + written, kind=KIND, version=VERSION))
         self._put(HEAD, after.write())
         return after, len(written)
 
@@ -152,12 +181,16 @@ class Journal:
 
     def _entry(self, number: int) -> tuple[str, bytes]:
         """The token of a micro-batch, and what it brought."""
-        blob = self._blob(number)
+        blob = self._content(number)
         return blob[:TOKEN].decode(), blob[TOKEN:]
+
+    def _content(self, number: int) -> bytes:
+        return opened(self._blob(number), kind=KIND, version=VERSION)
 
     def _blob(self, number: int) -> bytes:
         blob = self._get(number)
-        assert blob is not None, "a journal has no holes"
+        if blob is None:
+            raise InputError(f"the state in the checkpoint has lost its part {number}", fix=ANEW)
         return blob
 
     def _get(self, number: int) -> bytes | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial, reduce
@@ -156,7 +157,8 @@ class StreamQuery:
 
     def answers(self, emit: Emit) -> DataFrame:
         """The answers of the buckets, in blobs."""
-        stages = self.chain.stages(self._settings, self.options.emission, emit)
+        claim = json.dumps(self._facts(emit) | {"stages": self.chain.claims()})
+        stages = self.chain.stages(self._settings, self.options.emission, emit, claim)
         with meaning(self.spark):
             packed = [self._packed(layer) for layer in range(1, self.chain.layers + 1)]
             return chained(packed, [Shipment.of(stage) for stage in stages], keep=self.options.keep_in_memory)
@@ -203,7 +205,7 @@ class StreamQuery:
                 self.spark,
                 self.answers(sink.emit),
                 sink,
-                self._output(self.claim(sink.emit).run),
+                self._output(self.claim(sink).run),
                 checkpoint=self.checkpoint,
                 lock=lock,
                 trigger=dict(trigger or {"processingTime": "0 seconds"}),
@@ -223,11 +225,12 @@ class StreamQuery:
         count = chain.buckets(chain.fragments[-1].number)
         return Output(self.typed.schema, count, run, chain.last, layers, self.checkpoint)
 
-    def claim(self, emit: Emit) -> checkpoints.Claim:
+    def claim(self, sink: Sink) -> checkpoints.Claim:
         """The claim on the checkpoint: made at the first start, checked at each further one."""
         assert self.checkpoint is not None, "a run without a checkpoint is refused before"
         plan, stages = checkpoints.digest_of(self.typed), self.chain.claims()
-        wanted = checkpoints.Claim(plan, self.buckets, self._facts(emit), stages, self.options.on_error)
+        facts = self._facts(sink.emit) | {"sink": type(sink).__name__}
+        wanted = checkpoints.Claim(plan, self.buckets, facts, stages, self.options.on_error)
         return checkpoints.claim(self.checkpoint, wanted)
 
     def _facts(self, emit: Emit) -> Claim:
@@ -238,6 +241,7 @@ class StreamQuery:
             **settings_claim(self._settings),
             "emission": self.options.emission,
             "emit": emit,
+            "in_order": self._in_order,
             "sources": {
                 name: {
                     **schema_claim(self._schema(source)), **source.claim,

@@ -52,6 +52,7 @@ class Stage:
     journal: int = 32  # micro-batches between images of the state, at most
     links: tuple[Link, ...] = ()  # none: what comes out is for the sink
     seals: bool = True  # emission final: rows are held back until nothing can change them
+    claim: str = ""  # all that its state depends on, as JSON
 
     @property
     def is_replayable(self) -> bool:
