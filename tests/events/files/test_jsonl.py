@@ -24,6 +24,19 @@ def save(tmp_path: Path, *lines: str) -> Path:
     return path
 
 
+GOOD = '{"le":1,"re":5,"payload":{"v":1}}'
+
+
+@pytest.mark.parametrize("odd", ["null", " null", "\tnull ", "null\n", "null" + GOOD, GOOD + "null"])
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_null_for_a_line_is_no_event(odd: str, before: int, tmp_path: Path) -> None:
+    """Arrow makes a row of it, and dies if it comes first."""
+    path = save(tmp_path, *[GOOD] * before, odd, GOOD)
+    reader = read(path, rejects=tmp_path / "rejects.jsonl")
+    assert len(reader.history()) == before + 1
+    assert reader.rejected == 1
+
+
 @settings(max_examples=80)
 @given(data=st.data())
 def test_arrow_and_python_parse_alike(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -49,6 +49,14 @@ def test_bad_lines_are_rejected_by_number(tmp_path: Path) -> None:
     assert lines[3]["why"] == "'text' in column \"v\" is not of type int64"
 
 
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_null_for_a_line_is_no_record(before: int, tmp_path: Path) -> None:
+    path = lay(tmp_path, *[{"at": 1, "v": 1}] * before, " null", {"at": 2, "v": 3})
+    reader = read(path, mapping=MAPPING, rejects=tmp_path / "rejects.jsonl")
+    assert len(reader.history()) == before + 1
+    assert reader.rejected == 1
+
+
 def test_a_file_without_objects_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no line is a JSON object; line 1: not an object: 1"):
         read(lay(tmp_path, "1", "2"), mapping=MAPPING)

@@ -34,6 +34,7 @@ _TIMES: Final = ("le", "re", "re_new", "t")
 _INF: Final = re.compile(rb'("(?:le|re|re_new)"\s*:\s*)"(-?)inf"')
 _CTI_INF: Final = re.compile(rb'^(\s*\{\s*"kind"\s*:\s*"cti"\s*,\s*"t"\s*:\s*)"(-?)inf"', re.MULTILINE)
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_ODD: Final = re.compile(rb"\n[ \t\r\xef\xbb\xbf]*[\nn]")  # a line that is blank, or null
 IN_JSON: Final = {INT64: pa.int64(), FLOAT64: pa.float64(), STRING: pa.string(), BOOL: pa.bool_(), NULL: pa.null()}
 
 
@@ -192,7 +193,7 @@ def _table(block: Block, payload: pa.Schema | None) -> pa.Table:
     if payload is not None:
         fields.append(("payload", pa.struct(list(payload))))
     options = pj.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="infer")
-    table = pj.read_json(BytesIO(data), read_options=one_block(len(data)), parse_options=options)
+    table = arrow_rows(data, options)
     if table.num_rows != data.count(b"\n") or len(table.schema) > len(fields) + (payload is None):
         raise _Unusual
     if {"t", "re_new"} & {field.name for field in _payload_type(table)}:
@@ -200,8 +201,12 @@ def _table(block: Block, payload: pa.Schema | None) -> pa.Table:
     return table
 
 
-def one_block(size: int) -> pj.ReadOptions:
-    return pj.ReadOptions(use_threads=False, block_size=size + 1)
+def arrow_rows(data: bytes, options: pj.ParseOptions | None = None) -> pa.Table:
+    """A row for each line, as Arrow reads them; not where one is `null`: Arrow makes a row of it, or dies."""
+    if _ODD.search(b"\n" + data):
+        raise pa.ArrowInvalid("a line without an object")
+    once = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
+    return pj.read_json(BytesIO(data), read_options=once, parse_options=options)
 
 
 def _infinity(match: re.Match[bytes]) -> bytes:

@@ -7,7 +7,6 @@ by its number.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import pyarrow.json as pj
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.files.columns import JsonColumns, json_type, literally, with_written
 from streamproof.events.files.exact import lossy_in_json
-from streamproof.events.files.jsonl import IN_JSON, Block, blocks, document_of, one_block
+from streamproof.events.files.jsonl import IN_JSON, Block, arrow_rows, blocks, document_of
 from streamproof.events.files.rejects import Rejects
 from streamproof.events.files.tabular import Part
 from streamproof.events.notation import merge_types, show_value, type_of_value
@@ -54,7 +53,7 @@ class RecordsFile:
             return None
         options = pj.ParseOptions(explicit_schema=self.fields, unexpected_field_behavior="error")
         try:
-            rows = pj.read_json(BytesIO(block.data), read_options=one_block(len(block.data)), parse_options=options)
+            rows = arrow_rows(block.data, options)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return None
         if rows.num_rows != block.data.count(b"\n") or rows.schema != self.fields:
@@ -104,7 +103,7 @@ def _record(line: bytes, written: frozenset[str] = frozenset()) -> Record:
 def _look_fast(block: Block, columns: JsonColumns) -> bool:
     """See the columns of a block, if Arrow can read it as we mean it; else none is seen."""
     try:
-        rows = pj.read_json(BytesIO(block.data), read_options=one_block(len(block.data)))
+        rows = arrow_rows(block.data)
         types = {field.name: json_type(field.type) for field in rows.schema}
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, InputError):
         return False
