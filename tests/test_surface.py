@@ -133,6 +133,7 @@ def functions_called(tmp: Path) -> dict[str, Call]:
         "col": right(sp.col, "v"),
         "count": right(sp.count, "v"),
         "count_distinct": right(sp.count_distinct, "v"),
+        "count_values": right(sp.count_values, "v"),
         "desc": right(sp.desc, "v"),
         "describe": right(sp.describe, physical(), history=True),
         "eql": right(sp.eql, "SELECT count(*) FROM S EVERY 10s WINDOW 60s", S=stream()),

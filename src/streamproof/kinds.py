@@ -261,6 +261,8 @@ def _callable(arguments: tuple[Any, ...]) -> Kind:
 
 
 def _generic(origin: type, inside: list[Kind]) -> Kind:
+    if origin is abc.AsyncIterable:
+        return Kind("an asynchronous generator", lambda value: isinstance(value, abc.AsyncIterable))
     if issubclass(origin, abc.Mapping):
         return mapping(*(inside if len(inside) == 2 else (ANYTHING, ANYTHING)))
     if origin is tuple and len(inside) > 1 and len({id(kind) for kind in inside}) > 1:

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from streamproof.errors import PlanError
 from streamproof.events.schema import NULL, Schema, Type, parse_type
-from streamproof.kernels.cells import FEW_STRINGS, Layout, Strings
+from streamproof.kernels.cells import Layout, Strings
+from streamproof.thresholds import STRINGS_SHOWN
 from tests.reference.values import order, payload_identity
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -109,7 +110,7 @@ def test_strings_keep_their_numbers_while_held(first: list[str], held: list[str]
 
 def test_few_of_many_strings_decode_alike() -> None:
     strings = Strings()
-    texts = [f"text {n}" for n in range(2 * FEW_STRINGS)]
+    texts = [f"text {n}" for n in range(2 * STRINGS_SHOWN.usual)]
     codes = strings.encode(pa.array(texts))
     picked, mask = codes[::1000], np.zeros(len(codes[::1000]), np.bool_)
     mask[1] = True

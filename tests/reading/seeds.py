@@ -62,7 +62,7 @@ def good() -> dict[str, Seeds]:
     """Inputs that are read."""
     return {
         "json": _plans(), "plan-file": _plans(), "xml": _xml(), "eql": _eql(), "sql": _sql(), "expression": iter(EXPRESSIONS),
-        "python": iter(['sp.source("S").where("v > 1")']), "duration": iter(("5s", "1m 30s", "10", "inf", "250 ms", "-1 hour")),
+        "python": iter(['sp.source("S").where("v > 1")']), "duration": iter(("5s", "1m 30s", "10", "inf", "250 ms", "-1 hour", "ms")),
         "columns": iter(("k string, price decimal(10, 2)", "v: int64", "decimal(38,0)", "timestamp")),
         "jsonl": iter((EVENTS, '{"le":1,"re":2,"w":3,"payload":{"v":1}}\n')), "events": _events(),
         "csv": iter((CSV, "le,re,v\n1,2,3\n")), "mapped-csv": _mapped_csv(), "mapped-jsonl": _mapped_jsonl(),

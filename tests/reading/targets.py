@@ -536,6 +536,7 @@ def serve(data: bytes, folder: Path) -> None:
 @target(
     "repro",
     "workbench/repro.py:read",
+    "workbench/schedule.py:Schedule.read",
     "workbench/repro.py:load",
     words=f'{_OPS} {_LAYOUT} format streamproof-repro engine oracle suite scenario seed horizon schedule streams verdict word {{ }} [ ] : , "',
 )

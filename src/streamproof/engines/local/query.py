@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from streamproof.arguments import Knows, door, often
 from streamproof.engines.frames import Tabular
@@ -86,7 +86,7 @@ class RunningQuery(Tabular, Knows):
         self.processor.finish(*sources)
 
     @door
-    def over(self, inputs: Mapping[str, Input | Loaded] | None = None) -> Feed:
+    def over(self, inputs: Mapping[str, Input | Loaded | AsyncIterable[Any]] | None = None) -> Feed:
         """Run over whole inputs: iterate for the batches of output, with ``for`` or ``async for``."""
         return Feed(self, self.given if inputs is None else inputs)
 
