@@ -29,7 +29,9 @@ LIMITS = {
     "engines/spark/stream/ledger.py": {"_BLOCK"},  # bytes of a file that are read at once
     "engines/spark/stream/spool.py": {"LONGEST"},
     "events/files/exact.py": {"_LONGEST_KEPT", "MAX_DIGITS"},
+    "events/files/tabular.py": {"MAX_COPIES"},
     "events/files/values.py": {"_LONGEST_SHOWN"},
+    "events/weights.py": {"MOST"},
     "engines/local/processor.py": {"MANY"},
     "engines/oracle/joins.py": {"_ALL_TIME"},
     "engines/oracle/windows.py": {"_MOST"},
@@ -43,8 +45,10 @@ LIMITS = {
     "events/time.py": {"FOREVER", "MAX_DURATION"},
     "kernels/cells.py": {"MAX_COLUMNS"},
     "kernels/expressions/decimals.py": {"EXACT_POWERS"},  # of a format
+    "kernels/modulecheck/__init__.py": {"MOST_WINDOWS"},
     "kernels/windows/exact.py": {"FRACTION", "LIMIT_HIGH", "LIMIT_LOW", "MOST_WEIGHT"},  # of a format
     "kernels/windows/grid.py": {"LONGEST"},
+    "kernels/windows/ordered.py": {"MOST_RANKED"},
     "engines/spark/batch/aggregates.py": {"_HALF"},  # of a format
     "engines/spark/batch/bins.py": {"_ALL_TIME"},
     "engines/spark/java.py": {"OLDEST", "_WARNS"},
@@ -52,6 +56,7 @@ LIMITS = {
     "plan/driven/places.py": {"MOST_SHOWN"},
     "plan/driven/query.py": {"MAX_DEPTH", "MAX_EVENTS"},
     "plan/failures.py": {"LONGEST"},
+    "plan/grammar.py": {"MAX_DIGITS", "MAX_NESTING"},
     "plan/parse.py": {"MAX_DEPTH", "MAX_TEXT"},
     "plan/rewrite.py": {"_ROUNDS"},
 }
@@ -61,6 +66,9 @@ PLAIN = {
     "events/time.py": {100},  # years of a century
     "engines/spark/batch/looks.py": {52},  # bits of a float
     "events/order.py": {64},  # bits of a word
+    "events/stream.py": {62},
+    "events/weights.py": {63},
+    "kernels/delta.py": {63},
     "kernels/expressions/writing.py": {53},
     "kernels/windows/timelines.py": {64},  # the room that a table begins with
     "plan/driven/clocks.py": {31, 62},  # days

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from streamproof.errors import StreamproofError
 from streamproof.events.schema import Schema
@@ -75,7 +75,7 @@ def factors_of(intent: Intent) -> Factors:
     plan: dict[str, tuple[Any, ...]] = {}
     for part, number in {part: number for number, part in enumerate(intent.walk())}.items():
         if part.op == "operator":
-            plan[f"{number}.operator"] = part.fixed["among"]
+            plan[f"{number}.operator"] = tuple(part.fixed["among"])
         if part.op == "operator" or is_windowed(part.op):
             plan[f"{number}.window"] = _kinds(part.fixed.get("window"))
     if any(part.op == "stream" and "columns" not in part.fixed for part in intent.walk()):
@@ -237,6 +237,12 @@ def drawn_thresholds(word: str, seed: int) -> Lowered:
     return tuple((one.name, chance.choice(one.others)) for one in NAMED.values() if chance.random() < share)
 
 
+def schedule_of(row: Mapping[str, Any], seed: int) -> Schedule:
+    """How a run goes, given a word for each factor in `RUNS`."""
+    run = {name: row[name] for name in RUNS}
+    return Schedule(seed=seed, **{**run, "thresholds": drawn_thresholds(row["thresholds"], seed)})
+
+
 def _case(
     name: str, planned: tuple[Plan, int | None], streams: list[Stream], row: Mapping[str, Any], seed: int
 ) -> Case:
@@ -245,7 +251,6 @@ def _case(
         row = {**row, "live": True}  # where it does something
     used = nodes.sources(plan)
     named = {source: stream for source, stream in zip(NAMES, streams, strict=False) if source in used}
-    run = {name: cast("Any", row[name]) for name in RUNS}
-    schedule = Schedule(seed=seed, **{**run, "thresholds": drawn_thresholds(row["thresholds"], seed)})
+    schedule = schedule_of(row, seed)
     shown = {factor: str(value) for factor, value in row.items()}
     return Case(plan, named, horizon, schedule=schedule, seed=seed, scenario=name, factors=shown)
