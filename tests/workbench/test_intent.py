@@ -91,6 +91,8 @@ def test_a_stream_with_a_pattern_of_ones_own() -> None:
         (lambda: I.stream().then("jion"), 'there is no operator "jion"'),
         (lambda: I.events(disorders="highly"), 'there is no facet "disorders"'),
         (lambda: I.events(disorder="very"), 'disorder is never "very"'),
+        (lambda: I.events(pattern="dnse"), 'pattern is never "dnse"'),
+        (lambda: I.events(speculative="none"), "speculative must be true or false, got 'none'"),
         (lambda: I.group().fed_by(I.stream()), "the scenario has no stream to feed"),
     ],
 )

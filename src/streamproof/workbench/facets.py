@@ -74,18 +74,20 @@ def events(*, pattern: Any = None, speculative: Any = None, most: int = 8, **fac
     A facet that is left out is a hole. ``speculative=True`` puts a top-k fragment above every source; ``pattern`` may
     be a function that yields lifetimes.
     """
-    known = {name.replace("fragment", "speculative"): words for name, words in WORDS.items()}
-    for name, value in facets.items():
-        if name not in WORDS:
-            raise PlanError(f'there is no facet "{name}"', fix=did_you_mean(name, sorted(known)))
-        for word in options_of(value, ()):
-            if isinstance(word, str) and word not in WORDS[name]:
-                raise PlanError(f'{name} is never "{word}"', fix=did_you_mean(word, WORDS[name]))
-    if speculative is not None and speculative is not anything:
-        facets["fragment"] = "speculative" if speculative else "none"
     own = pattern if callable(pattern) else None
     if pattern is not None and own is None:
         facets["pattern"] = pattern
+    if speculative is not None and speculative is not anything:
+        if not isinstance(speculative, bool):
+            fix = 'give True or False; for other fragments give fragment, e.g. fragment="both"'
+            raise PlanError(f"speculative must be true or false, got {speculative!r}", fix=fix)
+        facets["fragment"] = "speculative" if speculative else "none"
+    for name, value in facets.items():
+        if name not in WORDS:
+            raise PlanError(f'there is no facet "{name}"', fix=did_you_mean(name, sorted([*WORDS, "speculative"])))
+        for word in options_of(value, ()):
+            if isinstance(word, str) and word not in WORDS[name]:
+                raise PlanError(f'{name} is never "{word}"', fix=did_you_mean(word, WORDS[name]))
     return Events(tuple(facets.items()), own, most)
 
 
