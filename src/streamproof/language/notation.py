@@ -133,6 +133,8 @@ def _read_field(kind: type[Node], field: Field[Any], value: Any, path: str, dept
 
 def to_data(plan: Plan) -> Data:
     """The plain data of a plan; fields that hold their default are left out."""
+    if OPS.get(plan.op) is not type(plan):
+        raise PlanError(f"the notation has no operator {plan.op}", fix=f"known: {', '.join(OPS)}")
     data: Data = {"op": plan.op}
     for field in fields(plan):
         value = getattr(plan, field.name)

@@ -35,6 +35,11 @@ class Aggregate:
         AGGREGATES[self.fn].check_params(self.params)
 
     @property
+    def function(self) -> AggregateFunction:
+        """What is known of the function."""
+        return AGGREGATES[self.fn]
+
+    @property
     def reads(self) -> Expr | None:
         """What is evaluated of every event: its argument, but nothing for a count, which only counts events."""
         return None if self.fn == "count" else self.arg
@@ -42,7 +47,7 @@ class Aggregate:
     @property
     def of_nothing(self) -> int | None:
         """What it gives where there is nothing."""
-        return 0 if self.zero or self.fn in ("count", "count_values", "count_distinct") else None
+        return 0 if self.zero else self.function.of_nothing
 
     @property
     def noted(self) -> tuple[str, Expr | None]:
@@ -80,6 +85,9 @@ class AggregateFunction:
     rule: Callable[[Type], Type | None]
     summary: str
     parameter: str | None = None  # the one parameter some have
+    ordered: bool = True  # may depend on the order of events, and so on their ends and their whole payload
+    as_float: bool = False  # computed on floats, whatever numbers it is given
+    of_nothing: int | None = None  # its value where there is nothing
 
     def result(self, arg: Type, params: tuple[Value, ...]) -> Type:
         result = self.rule(arg)
@@ -101,6 +109,11 @@ class AggregateFunction:
                 raise PlanError(f"percentile needs p between 0 and 1, got {p!r}", fix="0.9 is the 90th percentile")
 
 
+def unsupported(fn: str, engine: str) -> PlanError:
+    """The error of an engine that cannot compute an aggregate function."""
+    return PlanError(f"the engine {engine} cannot compute {fn}", fix="use another aggregate or engine")
+
+
 def _sum(arg: Type) -> Type | None:
     if arg.kind == "decimal":
         return decimal(MAX_PRECISION, arg.scale)
@@ -119,21 +132,25 @@ def _count(arg: Type) -> Type | None:
     return INT64
 
 
+def _of_floats(name: str, summary: str, parameter: str | None = None) -> AggregateFunction:
+    return AggregateFunction(name, _float, summary, parameter, ordered=False, as_float=True)
+
+
 _LIBRARY: Final = (
-    AggregateFunction("count", _count, "the number of events"),
-    AggregateFunction("count_values", _count, "the number of values that are not null"),
-    AggregateFunction("sum", _sum, "the sum; int64 overflow is an error"),
-    AggregateFunction("avg", _float, "the mean as a float"),
-    AggregateFunction("min", _same, "the least value"),
-    AggregateFunction("max", _same, "the greatest value; NaN is above all numbers"),
-    AggregateFunction("stdev_samp", _float, "standard deviation as floats, divided by n - 1; null for one value"),
-    AggregateFunction("stdev_pop", _float, "standard deviation as floats, divided by n"),
-    AggregateFunction("var_samp", _float, "variance as floats, divided by n - 1; null for one value"),
-    AggregateFunction("var_pop", _float, "variance as floats, divided by n"),
+    AggregateFunction("count", _count, "the number of events", ordered=False, of_nothing=0),
+    AggregateFunction("count_values", _count, "the number of values that are not null", ordered=False, of_nothing=0),
+    AggregateFunction("sum", _sum, "the sum; int64 overflow is an error", ordered=False),
+    AggregateFunction("avg", _float, "the mean as a float", ordered=False),
+    AggregateFunction("min", _same, "the least value", ordered=False),
+    AggregateFunction("max", _same, "the greatest value; NaN is above all numbers", ordered=False),
+    _of_floats("stdev_samp", "standard deviation as floats, divided by n - 1; null for one value"),
+    _of_floats("stdev_pop", "standard deviation as floats, divided by n"),
+    _of_floats("var_samp", "variance as floats, divided by n - 1; null for one value"),
+    _of_floats("var_pop", "variance as floats, divided by n"),
     AggregateFunction("first", _same, "the first value in the order of le, re, payload"),
     AggregateFunction("last", _same, "the last value in the order of le, re, payload"),
-    AggregateFunction("median", _float, "the middle value as a float, interpolated"),
-    AggregateFunction("percentile", _float, "the value at rank p as a float, interpolated linearly", parameter="p"),
-    AggregateFunction("count_distinct", _count, "the number of different values"),
+    _of_floats("median", "the middle value as a float, interpolated"),
+    _of_floats("percentile", "the value at rank p as a float, interpolated linearly", parameter="p"),
+    AggregateFunction("count_distinct", _count, "the number of different values", ordered=False, of_nothing=0),
 )
 AGGREGATES: Final[dict[str, AggregateFunction]] = {function.name: function for function in _LIBRARY}

@@ -15,7 +15,7 @@ it, wherever it came from. A column that anything is computed for is not.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from streamproof.plan import nodes
 from streamproof.plan.expr import Call, Col, Expr, Side
@@ -25,12 +25,6 @@ if TYPE_CHECKING:
 
 Carried: TypeAlias = "Mapping[str, str]"
 """The key column that a column holds, by name."""
-
-SAME_PAYLOAD: Final = (
-    nodes.Where, nodes.Shift, nodes.Extend, nodes.AlterDuration, nodes.ToPoint, nodes.PointAtEnd, nodes.Chop,
-    nodes.Stitch, nodes.Coalesce, nodes.Distinct, nodes.Session, nodes.AntiJoin, nodes.Clip, nodes.TopK,
-)  # fmt: skip
-"""Nodes that give events of their first input; a rank is a column more."""
 
 
 def carried(branch: Typed, key: Carried) -> dict[str, str]:
@@ -50,7 +44,7 @@ def _carried(part: Typed, key: Carried, of: Callable[[Typed], dict[str, str]]) -
     if isinstance(node, nodes.GroupInput):
         return dict(key)
     source, *others = map(of, part.inputs[:1] if isinstance(node, nodes.GroupApply) else part.inputs)
-    if isinstance(node, SAME_PAYLOAD):
+    if node.keeps_payload:
         return source
     if isinstance(node, nodes.Union):
         return {name: held for name, held in source.items() if all(other.get(name) == held for other in others)}
@@ -67,8 +61,7 @@ def _carried(part: Typed, key: Carried, of: Callable[[Typed], dict[str, str]]) -
 def _joined(node: nodes.Join, left: Carried, right: Carried) -> dict[str, str]:
     """Where a side may be missing its columns may be null, and only the first that is not holds the key."""
     sides: dict[Side | None, Carried] = {"l": left, "r": right}
-    missing = {nodes.LeftOuter: ("r",), nodes.FullOuter: ("l", "r")}.get(type(node), ())
-    sure = {side: held for side, held in sides.items() if side not in missing}
+    sure = {side: held for side, held in sides.items() if side not in node.optional}
     direct = _named(node.select or (), sure)
     for name, expr in node.select or ():
         if isinstance(expr, Call) and expr.fn == "coalesce":

@@ -14,14 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-from streamproof.errors import PlanError, did_you_mean
+from streamproof.errors import PlanError
 from streamproof.events.schema import check_names
 from streamproof.events.time import Span
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.driven.query import Query
 from streamproof.plan.expr import Expr
 from streamproof.plan.nodes import NODES as CORE
-from streamproof.plan.nodes import Node, Plan
+from streamproof.plan.nodes import Meeting, Node, Plan, Yield, one_of
 
 Policy: TypeAlias = Literal["fifo", "lifo"]
 Trigger: TypeAlias = Literal["start", "end", "hop", "arrival"]
@@ -29,11 +29,6 @@ Way: TypeAlias = Literal["any", "up", "down"]
 POLICIES: tuple[Policy, ...] = ("fifo", "lifo")
 TRIGGERS: tuple[Trigger, ...] = ("start", "end", "hop", "arrival")
 WAYS: tuple[Way, ...] = ("any", "up", "down")
-
-
-def _one_of(value: str, name: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise PlanError(f"{name} must be one of {', '.join(known)}, got {value!r}", fix=did_you_mean(str(value), known))
 
 
 def _positive(span: Span | None, name: str) -> None:
@@ -49,6 +44,10 @@ class Transition(Node):
     """
 
     op: ClassVar[str] = "transition"
+    meets: ClassVar[Meeting] = "key"
+    gives: ClassVar[Yield] = "at most one"
+    keeps_payload: ClassVar[bool] = True
+    keeps_starts: ClassVar[bool] = True
     input: Plan
     expr: Expr
     key: tuple[str, ...] = ()
@@ -63,6 +62,10 @@ class Drift(Node):
     """
 
     op: ClassVar[str] = "drift"
+    meets: ClassVar[Meeting] = "key"
+    gives: ClassVar[Yield] = "at most one"
+    keeps_payload: ClassVar[bool] = True
+    keeps_starts: ClassVar[bool] = True
     input: Plan
     expr: Expr
     step: Expr
@@ -70,7 +73,7 @@ class Drift(Node):
     key: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _one_of(self.way, "way", WAYS)
+        one_of(self.way, "way", WAYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,9 @@ class Pairing(Node):
 
     op: ClassVar[str] = "pairing"
     input_fields: ClassVar[tuple[str, ...]] = ("left", "right")
+    meets: ClassVar[Meeting] = "key"
+    keeps_payload: ClassVar[bool] = True
+    keeps_starts: ClassVar[bool] = True
     left: Plan
     right: Plan
     key: tuple[str, ...] = ()
@@ -89,7 +95,7 @@ class Pairing(Node):
     max: Span | None = None
 
     def __post_init__(self) -> None:
-        _one_of(self.policy, "policy", POLICIES)
+        one_of(self.policy, "policy", POLICIES)
         _positive(self.max, "max")
 
 
@@ -111,6 +117,8 @@ class During(Node):
 
     op: ClassVar[str] = "during"
     input_fields: ClassVar[tuple[str, ...]] = ("left", "right")
+    meets: ClassVar[Meeting] = "key"
+    keeps_payload: ClassVar[bool] = True
     left: Plan
     right: Plan
     aggs: tuple[tuple[str, Aggregate], ...]
@@ -125,7 +133,7 @@ class During(Node):
     empty: bool = False
 
     def __post_init__(self) -> None:
-        _one_of(self.trigger, "trigger", TRIGGERS)
+        one_of(self.trigger, "trigger", TRIGGERS)
         check_names([*(name for name, _ in self.aggs), *filter(None, (self.begin, self.end))])
         _positive(self.reach, "reach")
         _positive(self.hop, "hop")

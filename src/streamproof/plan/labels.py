@@ -28,7 +28,7 @@ from streamproof.plan.windows import Window
 
 def label(node: Node) -> str:
     """The node's operator with its parameters, without its inputs."""
-    details = ", ".join(DETAILS[node](node))
+    details = ", ".join(DETAILS.find(node, _fields)(node))
     return f"{node.op}({details})" if details else node.op
 
 
@@ -165,6 +165,11 @@ def _driven(node: Driven) -> Iterator[str]:
     if query.group:
         yield f"group={', '.join(query.group)}"
     yield from (f"{name}={span}" for name, span in (("window", query.window), ("hop", query.hop)) if span is not None)
+
+
+def _fields(node: Node) -> Iterator[str]:
+    """Parameters by name, for nodes that have no words of their own here."""
+    yield from (f"{name}={value}" for name, value in nodes.parameters(node).items())
 
 
 def _nothing(node: Node) -> Iterator[str]:

@@ -12,27 +12,53 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from streamproof.errors import PlanError, did_you_mean
 from streamproof.events.schema import Schema, check_names
 from streamproof.events.time import Span, Unit, one_unit, read_unit
 from streamproof.plan.aggregates import Aggregate
-from streamproof.plan.expr import TRUE, Expr, Value
+from streamproof.plan.expr import TRUE, Col, Expr, Side, Value
 from streamproof.plan.modules import Clipping, Restriction, Stamping
 from streamproof.plan.windows import Window
 
 Named: TypeAlias = "tuple[tuple[str, Expr], ...]"
 Output: TypeAlias = Literal["window", "point_end"]
 Direction: TypeAlias = Literal["asc", "desc"]
+Meeting: TypeAlias = Literal["none", "payload", "key", "pairs", "all"]
+Yield: TypeAlias = Literal["one", "at most one", "any"]
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What all nodes share: the notation's ``op`` and the names of the fields that are plans."""
+    """What all nodes share: the notation's ``op``, the names of the fields that are plans, and traits.
+
+    Passes and engines decide by traits. The defaults promise nothing, so a node that declares none is never split,
+    narrowed, or passed by a filter.
+    """
 
     op: ClassVar[str]
     input_fields: ClassVar[tuple[str, ...]] = ("input",)
+
+    meets: ClassVar[Meeting] = "all"
+    """Which input rows decide about one result: one alone; those of equal payload, or equal in the field ``key``; a
+    row of the first input with those of the second that ``on`` pairs it with; or all. Other rows may be elsewhere."""
+    gives: ClassVar[Yield] = "any"
+    """The number of output rows for a row of the first input."""
+    keeps_payload: ClassVar[bool] = False
+    """Whether output rows have all columns of a row of the first input unchanged; columns may be added."""
+    keeps_starts: ClassVar[bool] = False
+    """Whether an output row starts where the row of the first input does."""
+    keeps_final: ClassVar[bool] = False
+    """Whether input rows that never change give output rows that never change."""
+    keeps_ctis: ClassVar[bool] = False
+    """Whether the output has the least CTI of the inputs."""
+
+    @property
+    def reads(self) -> tuple[Expr, ...] | None:
+        """The expressions that it evaluates, if it reads nothing else of its inputs' payload; None if it may."""
+        return None
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -55,7 +81,7 @@ def _names(columns: tuple[tuple[str, Any], ...]) -> None:
     check_names(name for name, _ in columns)
 
 
-def _one_of(value: str, name: str, known: tuple[str, ...]) -> None:
+def one_of(value: str, name: str, known: tuple[str, ...]) -> None:
     if value not in known:
         fix = did_you_mean(str(value), known)
         raise PlanError(f"{name} must be one of {', '.join(known)}, got {value!r}", fix=fix)
@@ -70,6 +96,7 @@ class Source(Node):
 
     op: ClassVar[str] = "source"
     input_fields: ClassVar[tuple[str, ...]] = ()
+    meets: ClassVar[Meeting] = "none"
     name: str
     schema: Schema | None = None
     unit: Unit | None = None
@@ -89,6 +116,7 @@ class GroupInput(Node):
 
     op: ClassVar[str] = "group_input"
     input_fields: ClassVar[tuple[str, ...]] = ()
+    meets: ClassVar[Meeting] = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,78 +149,114 @@ class Let(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Where(Node):
-    """The events whose payload satisfies the condition; null is no."""
+class RowWise(Node):
+    """Each input row gives output rows by itself, and nothing is remembered."""
 
-    op: ClassVar[str] = "where"
+    meets: ClassVar[Meeting] = "none"
+    keeps_payload: ClassVar[bool] = True
+    keeps_final: ClassVar[bool] = True
     input: Plan
-    expr: Expr
+
+    @property
+    def reads(self) -> tuple[Expr, ...]:
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
-class Select(Node):
+class Where(RowWise):
+    """The events whose payload satisfies the condition; null is no."""
+
+    op: ClassVar[str] = "where"
+    gives: ClassVar[Yield] = "at most one"
+    keeps_starts: ClassVar[bool] = True
+    keeps_ctis: ClassVar[bool] = True
+    expr: Expr
+
+    @property
+    def reads(self) -> tuple[Expr, ...]:
+        return (self.expr,)
+
+
+@dataclass(frozen=True, slots=True)
+class Select(RowWise):
     """The same lifetimes with a new payload."""
 
     op: ClassVar[str] = "select"
-    input: Plan
+    gives: ClassVar[Yield] = "one"
+    keeps_payload: ClassVar[bool] = False
+    keeps_starts: ClassVar[bool] = True
+    keeps_ctis: ClassVar[bool] = True
     exprs: Named
+
+    @property
+    def reads(self) -> tuple[Expr, ...]:
+        return tuple(expr for _, expr in self.exprs)
 
     def __post_init__(self) -> None:
         _names(self.exprs)
 
 
 @dataclass(frozen=True, slots=True)
-class Shift(Node):
+class Shift(RowWise):
     """Every lifetime moved later by ``by``; infinite ends stay."""
 
     op: ClassVar[str] = "shift"
-    input: Plan
+    gives: ClassVar[Yield] = "one"
     by: Span
 
 
 @dataclass(frozen=True, slots=True)
-class Extend(Node):
+class Extend(RowWise):
     """Every end moved later by ``by``; a negative ``by`` shrinks, and empty lifetimes vanish."""
 
     op: ClassVar[str] = "extend"
-    input: Plan
+    gives: ClassVar[Yield] = "at most one"
+    keeps_starts: ClassVar[bool] = True
     by: Span
 
 
 @dataclass(frozen=True, slots=True)
-class AlterDuration(Node):
+class AlterDuration(RowWise):
     """``[le, le + dur)``. ``dur`` may read le, re and the payload; an infinite end it reads stays infinite.
 
     ``dur`` None makes every lifetime infinite; a duration of 0 or less gives no row.
     """
 
     op: ClassVar[str] = "alter_duration"
-    input: Plan
+    gives: ClassVar[Yield] = "at most one"
+    keeps_starts: ClassVar[bool] = True
     dur: Expr | Span | None
+
+    @property
+    def reads(self) -> tuple[Expr, ...]:
+        return () if isinstance(self.dur, int | str | timedelta | None) else (self.dur,)
 
 
 @dataclass(frozen=True, slots=True)
-class ToPoint(Node):
+class ToPoint(RowWise):
     """``[le, le + 1)``."""
 
     op: ClassVar[str] = "to_point"
-    input: Plan
+    gives: ClassVar[Yield] = "one"
+    keeps_starts: ClassVar[bool] = True
+    keeps_ctis: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
-class PointAtEnd(Node):
+class PointAtEnd(RowWise):
     """``[re, re + 1)`` for every event that ends."""
 
     op: ClassVar[str] = "point_at_end"
-    input: Plan
+    gives: ClassVar[Yield] = "at most one"
+    keeps_ctis: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
-class Chop(Node):
+class Chop(RowWise):
     """Every lifetime cut at ``offset + k·period``."""
 
     op: ClassVar[str] = "chop"
-    input: Plan
+    keeps_ctis: ClassVar[bool] = True
     period: Span
     offset: Span = 0
 
@@ -209,6 +273,9 @@ class Stitch(Node):
     """Touching lifetimes of equal payload become one; overlapping ones stay."""
 
     op: ClassVar[str] = "stitch"
+    meets: ClassVar[Meeting] = "payload"
+    keeps_payload: ClassVar[bool] = True
+    keeps_ctis: ClassVar[bool] = True
     input: Plan
 
 
@@ -217,6 +284,9 @@ class Coalesce(Node):
     """Touching or overlapping lifetimes of equal payload merge into one."""
 
     op: ClassVar[str] = "coalesce"
+    meets: ClassVar[Meeting] = "payload"
+    keeps_payload: ClassVar[bool] = True
+    keeps_ctis: ClassVar[bool] = True
     input: Plan
 
 
@@ -225,6 +295,9 @@ class Distinct(Node):
     """Per payload, each snapshot with at least one event once; lifetimes are not coalesced."""
 
     op: ClassVar[str] = "distinct"
+    meets: ClassVar[Meeting] = "payload"
+    keeps_payload: ClassVar[bool] = True
+    keeps_ctis: ClassVar[bool] = True
     input: Plan
 
 
@@ -236,6 +309,9 @@ class Union(Node):
     """The bag union of streams with the same columns."""
 
     op: ClassVar[str] = "union"
+    meets: ClassVar[Meeting] = "none"
+    keeps_final: ClassVar[bool] = True
+    keeps_ctis: ClassVar[bool] = True
     ins: tuple[Plan, ...]
 
     def __post_init__(self) -> None:
@@ -256,6 +332,11 @@ class Join(Node):
 
     op: ClassVar[str] = "join"
     input_fields: ClassVar[tuple[str, ...]] = ("left", "right")
+    meets: ClassVar[Meeting] = "pairs"
+    keeps_final: ClassVar[bool] = True
+    keeps_ctis: ClassVar[bool] = True
+    optional: ClassVar[tuple[Side, ...]] = ()
+    """The sides that a result may lack, with null for their columns."""
     left: Plan
     right: Plan
     on: Expr = TRUE
@@ -264,12 +345,18 @@ class Join(Node):
     def __post_init__(self) -> None:
         _names(self.select or ())
 
+    @property
+    def reads(self) -> tuple[Expr, ...] | None:
+        return None if self.select is None else (self.on, *(expr for _, expr in self.select))
+
 
 @dataclass(frozen=True, slots=True)
 class LeftOuter(Join):
     """The join, and every left fragment that no right event covers, with nulls."""
 
     op: ClassVar[str] = "left_outer"
+    keeps_final: ClassVar[bool] = False  # what nothing covers may be covered later
+    optional: ClassVar[tuple[Side, ...]] = ("r",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +364,8 @@ class FullOuter(Join):
     """The left outer join, and every right fragment that no left event covers, with nulls."""
 
     op: ClassVar[str] = "full_outer"
+    keeps_final: ClassVar[bool] = False
+    optional: ClassVar[tuple[Side, ...]] = ("l", "r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,9 +381,16 @@ class AntiJoin(Node):
 
     op: ClassVar[str] = "lasj"
     input_fields: ClassVar[tuple[str, ...]] = ("left", "right")
+    meets: ClassVar[Meeting] = "pairs"
+    keeps_payload: ClassVar[bool] = True
+    keeps_ctis: ClassVar[bool] = True
     left: Plan
     right: Plan
     on: Expr = TRUE
+
+    @property
+    def reads(self) -> tuple[Expr, ...]:
+        return (self.on,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,9 +399,18 @@ class Clip(Node):
 
     op: ClassVar[str] = "clip"
     input_fields: ClassVar[tuple[str, ...]] = ("input", "by")
+    meets: ClassVar[Meeting] = "pairs"
+    gives: ClassVar[Yield] = "one"
+    keeps_payload: ClassVar[bool] = True
+    keeps_starts: ClassVar[bool] = True
+    keeps_ctis: ClassVar[bool] = True
     input: Plan
     by: Plan
     on: Expr = TRUE
+
+    @property
+    def reads(self) -> tuple[Expr, ...]:
+        return (self.on,)
 
 
 # --- groups and sessions ----------------------------------------------------------------------------------------------
@@ -316,6 +421,7 @@ class GroupApply(Node):
     """The union over all keys of ``apply`` over the group's events, with the key added. Null is a key of its own."""
 
     op: ClassVar[str] = "group_apply"
+    meets: ClassVar[Meeting] = "key"
     input_fields: ClassVar[tuple[str, ...]] = ("input", "apply")
     input: Plan
     key: tuple[str, ...]
@@ -336,6 +442,11 @@ class Session(Node):
     """
 
     op: ClassVar[str] = "session"
+    meets: ClassVar[Meeting] = "key"
+    gives: ClassVar[Yield] = "one"
+    keeps_payload: ClassVar[bool] = True
+    keeps_starts: ClassVar[bool] = True
+    keeps_ctis: ClassVar[bool] = True
     input: Plan
     timeout: Span
     max: Span | None = None
@@ -346,58 +457,76 @@ class Session(Node):
             if isinstance(span, int) and span < 1:
                 raise PlanError(f"{name} must be positive, got {span}", fix=f"give a {name} of at least 1 tick")
 
+    @property
+    def reads(self) -> tuple[Expr, ...]:
+        return tuple(map(Col, self.key))
+
 
 # --- windows ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregation(Node):
+class Windowed(Node):
+    """Results of each window, which all events in it decide."""
+
+    input: Plan
+    window: Window
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation(Windowed):
     """Aggregates over each window."""
 
     op: ClassVar[str] = "agg"
-    input: Plan
-    window: Window
     aggs: tuple[tuple[str, Aggregate], ...]
     output: Output = "window"
 
     def __post_init__(self) -> None:
         _names(self.aggs)
-        _one_of(self.output, "output", ("window", "point_end"))
+        one_of(self.output, "output", ("window", "point_end"))
         if not self.aggs:
             raise PlanError("an aggregation needs at least one aggregate", fix='give e.g. {"n": ["count", null]}')
 
+    @property
+    def reads(self) -> tuple[Expr, ...] | None:
+        """The order of events includes their payload."""
+        if any(agg.function.ordered for _, agg in self.aggs):
+            return None
+        return tuple(agg.arg for _, agg in self.aggs if agg.arg is not None)
+
 
 @dataclass(frozen=True, slots=True)
-class TopK(Node):
+class TopK(Windowed):
     """The events of rank at most k in each window: ties are all kept and leave gaps, nulls come last."""
 
     op: ClassVar[str] = "topk"
-    input: Plan
-    window: Window
+    keeps_payload: ClassVar[bool] = True
     k: int
     by: tuple[tuple[Expr, Direction], ...]
     rank: str | None = None
     output: Output = "window"
 
     def __post_init__(self) -> None:
-        _one_of(self.output, "output", ("window", "point_end"))
+        one_of(self.output, "output", ("window", "point_end"))
         if isinstance(self.k, bool) or self.k < 1:
             raise PlanError(f"k must be positive, got {self.k}", fix="give a k of at least 1")
         if not self.by:
             raise PlanError("topk needs at least one expression to rank by", fix='give e.g. [["v", "desc"]]')
         for _, direction in self.by:
-            _one_of(direction, "the direction", ("asc", "desc"))
+            one_of(direction, "the direction", ("asc", "desc"))
         if self.rank is not None:
             check_names([self.rank])
 
+    @property
+    def reads(self) -> tuple[Expr, ...]:
+        return tuple(expr for expr, _ in self.by)
+
 
 @dataclass(frozen=True, slots=True)
-class Uda(Node):
+class Uda(Windowed):
     """A user-defined aggregate: one value per window, in the column ``as_``."""
 
     op: ClassVar[str] = "uda"
-    input: Plan
-    window: Window
     fn: str
     arg: Expr
     as_: str
@@ -408,18 +537,20 @@ class Uda(Node):
 
     def __post_init__(self) -> None:
         check_names([self.as_])
-        _one_of(self.clip, "clip", ("none", "left", "right", "full"))
-        _one_of(self.output, "output", ("window", "point_end"))
-        _one_of(self.restriction, "restriction", ("none", "window_based", "time_bound"))
+        one_of(self.clip, "clip", ("none", "left", "right", "full"))
+        one_of(self.output, "output", ("window", "point_end"))
+        one_of(self.restriction, "restriction", ("none", "window_based", "time_bound"))
+
+    @property
+    def reads(self) -> tuple[Expr, ...]:
+        return (self.arg,)
 
 
 @dataclass(frozen=True, slots=True)
-class Udo(Node):
+class Udo(Windowed):
     """A user-defined operator: zero or more rows per window. Without ``map`` it sees all columns."""
 
     op: ClassVar[str] = "udo"
-    input: Plan
-    window: Window
     fn: str
     map: Named | None = None
     params: tuple[tuple[str, Value], ...] = ()
@@ -429,20 +560,26 @@ class Udo(Node):
 
     def __post_init__(self) -> None:
         _names(self.map or ())
-        _one_of(self.clip, "clip", ("none", "left", "right", "full"))
-        _one_of(self.stamp, "stamp", ("align", "unchanged", "clip"))
-        _one_of(self.restriction, "restriction", ("none", "window_based", "time_bound"))
+        one_of(self.clip, "clip", ("none", "left", "right", "full"))
+        one_of(self.stamp, "stamp", ("align", "unchanged", "clip"))
+        one_of(self.restriction, "restriction", ("none", "window_based", "time_bound"))
+
+    @property
+    def reads(self) -> tuple[Expr, ...] | None:
+        return None if self.map is None else tuple(expr for _, expr in self.map)
 
 
 @dataclass(frozen=True, slots=True)
-class AdvanceTime(Node):
+class AdvanceTime(RowWise):
     """CTIs for a source that has none: every N events or every duration, at the greatest start minus ``delay``.
 
     Over complete input it is the identity; in a stream, what it drops is counted.
     """
 
     op: ClassVar[str] = "advance_time"
-    input: Plan
+    gives: ClassVar[Yield] = "at most one"
+    keeps_starts: ClassVar[bool] = True
+    keeps_ctis: ClassVar[bool] = True
     every: int | None = None
     every_duration: Span | None = None
     delay: Span = 0
@@ -450,7 +587,7 @@ class AdvanceTime(Node):
     final: bool = True
 
     def __post_init__(self) -> None:
-        _one_of(self.late, "late", ("drop", "adjust"))
+        one_of(self.late, "late", ("drop", "adjust"))
         if (self.every is None) == (self.every_duration is None):
             raise PlanError("advance_time needs either every (events) or every_duration", fix="give one of them")
         for name, span in (("every", self.every), ("every_duration", self.every_duration)):
@@ -465,7 +602,6 @@ NODES: tuple[type[Node], ...] = (
     Coalesce, Distinct, Union, Join, LeftOuter, FullOuter, FollowedBy, AntiJoin, Clip, GroupApply, Session,
     Aggregation, TopK, Uda, Udo, AdvanceTime,
 )  # fmt: skip
-Windowed: TypeAlias = "Aggregation | TopK | Uda | Udo"
 
 
 def walk(plan: Plan) -> Iterator[Node]:

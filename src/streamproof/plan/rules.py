@@ -36,6 +36,10 @@ class Rules(Generic[R]):
         reason = self._refused.get(kind, f"{self.owner} has no rule for it")
         raise PlanError(f"{kind.__name__} is not supported here: {reason}", fix="use another operator or engine")
 
+    def find(self, node: object, default: R) -> R:
+        """The rule of a node, or the one for nodes that have none."""
+        return self._rules.get(type(node), default)
+
     def supports(self) -> dict[str, bool | str]:
         """Each node's name with True, or with the reason why it is refused."""
         return {kind.__name__: True for kind in self._rules} | {k.__name__: why for k, why in self._refused.items()}

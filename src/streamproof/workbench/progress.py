@@ -21,12 +21,6 @@ from streamproof.plan.expr import LIFE_END, Col, columns_of
 from streamproof.plan.windows import Hopping, Snapshot, Tumbling
 from streamproof.workbench.promises import Broken
 
-SAME = (
-    nodes.Where, nodes.Select, nodes.ToPoint, nodes.PointAtEnd, nodes.Stitch, nodes.Coalesce, nodes.Distinct,
-    nodes.Session, nodes.Union, nodes.Join, nodes.AntiJoin, nodes.Clip, nodes.AdvanceTime, nodes.Chop,
-)  # fmt: skip
-"""Operators that give the least CTI of their inputs."""
-
 
 def demanded(typed: Typed, frontiers: Mapping[str, int], emission: Emission) -> int:
     """The least CTI that the output must have; the beginning of time where nothing can be said.
@@ -51,7 +45,7 @@ def _visit(typed: Typed, frontiers: Mapping[str, int], group: int) -> int:
 
 def _after(node: nodes.Node, cti: int) -> int:
     """What an operator must make of a finite CTI."""
-    if isinstance(node, SAME):
+    if node.keeps_ctis:
         return cti
     if isinstance(node, nodes.Shift | nodes.Extend) and isinstance(node.by, int):
         return cti + (node.by if isinstance(node, nodes.Shift) else min(node.by, 0))
@@ -66,7 +60,7 @@ def _after(node: nodes.Node, cti: int) -> int:
 
 def _of_windows(node: nodes.Aggregation | nodes.TopK, cti: int) -> int:
     """Results carry the lifetime of their window: the first one that can still get members holds the output back."""
-    if isinstance(node, nodes.Aggregation) and any(agg.fn in ("first", "last") for _, agg in node.aggs):
+    if isinstance(node, nodes.Aggregation) and any(agg.function.ordered for _, agg in node.aggs):
         return BEGINNING  # an end that moves may change which event is the first
     window = node.window
     if isinstance(window, Snapshot):

@@ -13,25 +13,17 @@ from streamproof.kernels.store import Store
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 
-_ROW_WISE = (
-    nodes.Where, nodes.Select, nodes.Shift, nodes.Extend, nodes.AlterDuration, nodes.ToPoint, nodes.PointAtEnd,
-    nodes.Chop, nodes.Union,
-)  # fmt: skip
-_PAIRS = (nodes.Join, nodes.FollowedBy)
-_WINDOWED = (nodes.Aggregation, nodes.TopK, nodes.Uda, nodes.Udo)
-
 
 def is_settled(typed: Typed) -> bool:
     """Whether a plan's kernels by themselves emit only what never changes, if windows emit only what is final.
 
-    Row by row, and pair by pair, rows that never change give rows that never change. An outer join may lose what it
-    gave, and a source may retract.
+    A source may retract.
     """
-    if type(typed.node) in _WINDOWED:
+    if isinstance(typed.node, nodes.Windowed):
         return True
     if isinstance(typed.node, nodes.GroupApply):
         return is_settled(typed.inputs[1])
-    return type(typed.node) in (*_ROW_WISE, *_PAIRS) and all(is_settled(part) for part in typed.inputs)
+    return typed.node.keeps_final and all(is_settled(part) for part in typed.inputs)
 
 
 class SealKernel:

@@ -66,7 +66,7 @@ def over_members(compiler: Compiler, found: Relation, aggs: Sequence[Aggregate],
 def _ready(compiler: Compiler, agg: Aggregate, arg: Sql) -> Sql:
     if arg.type == NULL:
         return convert(arg, INT64, compiler.dialect)
-    if agg.fn in ("var_samp", "var_pop", "stdev_samp", "stdev_pop", "median", "percentile"):
+    if agg.function.as_float:
         return convert(arg, FLOAT64, compiler.dialect)
     return arg
 

@@ -12,6 +12,7 @@ from streamproof.engines.oracle.duckdb_functions import FUNCTIONS
 from streamproof.engines.oracle.functions import ESCAPE
 from streamproof.errors import ErrorName
 from streamproof.events.schema import Kind, Type
+from streamproof.plan.aggregates import unsupported
 
 _TYPES: Final[dict[Kind, str]] = {
     "int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN", "date": "BIGINT",
@@ -81,7 +82,9 @@ class DuckDbSql:
                 return f"CAST(sum({text}) AS DECIMAL(38,{arg.type.scale}))"
             case "average":
                 return f"CAST(CAST(sum({text}) AS VARCHAR) AS DOUBLE) / count({text})"
-        return f"{fn}({text})"
+            case "min" | "max":
+                return f"{fn}({text})"
+        raise unsupported(fn, "duckdb")
 
     def values_of(self, arg: str) -> str:
         return f"list({arg}) FILTER (WHERE {arg} IS NOT NULL)"

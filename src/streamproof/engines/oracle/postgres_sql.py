@@ -10,6 +10,7 @@ from streamproof.engines.oracle.functions import ESCAPE
 from streamproof.engines.oracle.postgres_functions import CASTS, FUNCTIONS, C
 from streamproof.errors import ErrorName, InputError
 from streamproof.events.schema import Kind, Type
+from streamproof.plan.aggregates import unsupported
 
 _TYPES: Final[dict[Kind, str]] = {
     "int64": "BIGINT", "float64": "float8", "string": "TEXT", "bool": "BOOLEAN", "date": "BIGINT",
@@ -76,7 +77,9 @@ class PostgresSql:
                 return f"CAST(sum({text}) AS float8) / count({text})"
             case "min" | "max" if arg.type.kind == "bool":
                 return f"{'bool_and' if fn == 'min' else 'bool_or'}({text})"
-        return f"{fn}({text})"
+            case "min" | "max":
+                return f"{fn}({text})"
+        raise unsupported(fn, "postgres")
 
     def values_of(self, arg: str) -> str:
         return f"array_agg({arg}) FILTER (WHERE {arg} IS NOT NULL)"

@@ -50,7 +50,7 @@ class DuringKernel:
         kinds = key_types(node.key, left, right)
         self.keys = Keys(kinds, context)  # of driving events
         self.subs = Keys([*kinds, *(right[name] for name in node.group)], context)  # subgroups of the data
-        ordered_by = node.latest or any(agg.fn in ("first", "last") for _, agg in node.aggs)
+        ordered_by = node.latest or any(agg.function.ordered for _, agg in node.aggs)
         self.kept = Kept(right, context, payload=ordered_by)
         self.answers = Answers(node, self.kept, [kind for _, kind in typed.schema][-len(node.aggs) :], context)
         self.layout = Layout.of(left)

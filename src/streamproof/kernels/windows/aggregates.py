@@ -16,10 +16,7 @@ from streamproof.kernels.windows.exact import Floats, FloatSums
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.ordered import Column, Evaluate, count_distinct, extreme, first_or_last, percentile
 from streamproof.kernels.windows.segments import Bools, Members, largest, totals
-from streamproof.plan.aggregates import Aggregate
-
-ORDERED = ("first", "last")  # these look at the order of events, and so at their ends
-AS_FLOATS = ("var_samp", "var_pop", "stdev_samp", "stdev_pop", "median", "percentile")
+from streamproof.plan.aggregates import Aggregate, unsupported
 
 
 class Aggregates:
@@ -29,7 +26,7 @@ class Aggregates:
         self._layout = layout
         self._kept = kept
         self._columns = [_compiled(agg, kept) for _, agg in aggs]
-        self._ordered = [(agg.fn, _argument(agg, kept)) for _, agg in aggs if agg.fn in ORDERED]
+        self._ordered = [(agg.fn, _argument(agg, kept)) for _, agg in aggs if agg.function.ordered]
 
     def cells(self, members: Members) -> Cells:
         """The results of all windows."""
@@ -59,7 +56,7 @@ def _argument(agg: Aggregate, kept: Kept) -> int:
     assert agg.arg is not None
     kind = kept.type_of(agg.arg)
     # the mean of decimals is that of their exact sum; what lies between two values is a float anyway
-    to = FLOAT64 if kind.kind == "decimal" and agg.fn in AS_FLOATS else None
+    to = FLOAT64 if kind.kind == "decimal" and agg.function.as_float else None
     return kept.column(agg.arg, to=to)
 
 
@@ -87,7 +84,9 @@ def _compiled(agg: Aggregate, kept: Kept) -> Evaluate:
             return percentile(column, p)
         case "count_distinct":
             return count_distinct(column, kind)
-    return _spread(column, less=1 if agg.fn.endswith("_samp") else 0, root=agg.fn.startswith("stdev"))
+        case "var_samp" | "var_pop" | "stdev_samp" | "stdev_pop":
+            return _spread(column, less=1 if agg.fn.endswith("_samp") else 0, root=agg.fn.startswith("stdev"))
+    raise unsupported(agg.fn, "local")
 
 
 def _count(members: Members) -> Column:

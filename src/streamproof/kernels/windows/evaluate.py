@@ -27,7 +27,7 @@ class Evaluator:
 
     def __init__(self, typed: Typed, context: Context, lively: Liveliness) -> None:
         node = typed.node
-        assert isinstance(node, nodes.Aggregation | nodes.TopK | nodes.Uda | nodes.Udo)
+        assert isinstance(node, nodes.Windowed)
         plain = isinstance(node, nodes.Aggregation) and lively.watch == "members"
         self.kept = Kept(typed.inputs[0].schema, context, payload=not plain)
         self.layout = Layout.of(typed.schema)

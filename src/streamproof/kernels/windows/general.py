@@ -278,7 +278,7 @@ def affected_by(kernel: Summing, change: Delta) -> inspect.Affected:
 def frames_of(typed: Typed, lively: Liveliness, context: Context) -> Frames:
     """The windows of a node."""
     node = typed.node
-    assert isinstance(node, nodes.Aggregation | nodes.TopK | nodes.Uda | nodes.Udo)
+    assert isinstance(node, nodes.Windowed)
     window = node.window
     if isinstance(window, Snapshot):
         return Snapshots(lively)

@@ -98,13 +98,14 @@ class Liveliness:
 def liveliness_of(typed: Typed, emission: Emission) -> Liveliness:
     """The rules for a node."""
     node = typed.node
-    assert isinstance(node, nodes.Aggregation | nodes.TopK | nodes.Uda | nodes.Udo)
+    assert isinstance(node, nodes.Windowed)
     module = typed.module
     snapshot = isinstance(node.window, Snapshot)
     if isinstance(node, nodes.Aggregation | nodes.TopK):
-        ordered = isinstance(node, nodes.Aggregation) and any(agg.fn in ("first", "last") for _, agg in node.aggs)
+        ordered = isinstance(node, nodes.Aggregation) and any(agg.function.ordered for _, agg in node.aggs)
         stamp: Stamp = "point_end" if node.output == "point_end" else "window"
         return Liveliness("ties" if ordered else "members", stamp, True, False, True, snapshot, emission)
+    assert isinstance(node, nodes.Uda | nodes.Udo)
     assert module is not None
     own = isinstance(node, nodes.Udo) and module.time_sensitive and node.stamp != "align"
     stamp = "own" if own else "point_end" if isinstance(node, nodes.Uda) and node.output == "point_end" else "window"

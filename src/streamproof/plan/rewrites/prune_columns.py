@@ -22,25 +22,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, check
-from streamproof.plan.driving import Drift, During, Pairing, Transition
-from streamproof.plan.expr import LIFE_START, Apply, Call, Case, Cast, Col, Expr, Lit, Side, columns_of
+from streamproof.plan.driving import During, Pairing
+from streamproof.plan.expr import LIFE_START, Col, Expr, Side, columns_of
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Named, Plan
 from streamproof.plan.rewrites.normal_form import inputs_in_scope, parts_in_scope, to_plan
 from streamproof.plan.rewrites.substitute import names_read
 
 Names = frozenset[str]
-
-_WHOLE: Final = (nodes.Stitch, nodes.Coalesce, nodes.Distinct)
-_ROW_WISE: Final = (
-    nodes.Where, nodes.Shift, nodes.Extend, nodes.AlterDuration, nodes.ToPoint, nodes.PointAtEnd, nodes.Chop,
-    nodes.AdvanceTime,
-)  # fmt: skip
-_JOINS: Final = (nodes.Join, nodes.LeftOuter, nodes.FullOuter, nodes.FollowedBy)
 
 
 def prune_columns(plan: Plan, registry: Registry) -> Plan:
@@ -78,7 +71,7 @@ class _Scope:
         if isinstance(part.node, nodes.Union):
             pairs = zip(part.inputs, inputs, strict=True)
             return tuple(_exactly(plan, self.given[id(child)], _united(part, needed)) for child, plan in pairs)
-        if isinstance(part.node, (*_ROW_WISE, *_WHOLE, nodes.Select)):
+        if part.node.meets == "none":
             return inputs
         wants = _wants(part, needed)
         return tuple(
@@ -112,13 +105,13 @@ class _Scope:
         return replace(node, input=source, apply=apply), (*node.key, *inside.given[id(branch)])
 
     def _unchanged(self, part: Typed) -> Iterator[str]:
-        """The columns of a part that hands through what its first input gives, or has its own."""
-        if not part.inputs or isinstance(part.node, nodes.Uda | nodes.Udo | During):
+        """The columns of a part that narrows nothing itself: what its first input still gives, and its own."""
+        if not part.node.keeps_payload:
             yield from part.schema.names
             return
-        yield from self.given[id(part.inputs[0])]
-        if isinstance(part.node, nodes.TopK) and part.node.rank is not None:
-            yield part.node.rank
+        first = part.inputs[0]
+        yield from self.given[id(first)]
+        yield from (name for name in part.schema.names if name not in first.schema)
 
 
 # --- what an operator needs of its inputs -----------------------------------------------------------------------------
@@ -128,14 +121,8 @@ def _wants(part: Typed, needed: Names) -> tuple[Names, ...]:
     """The columns that a part needs of each input, so that it can give what is needed of it."""
     node: Any = part.node
     match node:
-        case nodes.Where(_, expr):
-            return (needed | names_read(expr),)
         case nodes.Select(_, exprs):
             return (_read_by(expr for _, expr in _kept(exprs, needed)),)
-        case nodes.AlterDuration(_, Col() | Lit() | Call() | Apply() | Cast() | Case() as dur):
-            return (needed | names_read(dur),)
-        case nodes.Stitch() | nodes.Coalesce() | nodes.Distinct():
-            return (_all(part),)
         case nodes.Join(select=select):
             read = [node.on, *(expr for _, expr in _kept(select or (), needed))]
             return _of_side(read, "l"), _of_side(read, "r")
@@ -145,13 +132,17 @@ def _wants(part: Typed, needed: Names) -> tuple[Names, ...]:
             return (frozenset(_united(part, needed)),) * len(part.inputs)
         case nodes.GroupApply():
             return (_wants_of_group(part, needed),)
-        case nodes.Session(key=key):
-            return (needed | set(key),)
-        case Transition() | Drift() | Pairing() | During():
-            return _wants_of_driven(part, node)
-        case nodes.Aggregation() | nodes.TopK() | nodes.Uda() | nodes.Udo():
-            return (_wants_of_window(part, node, needed),)
-    return (needed,) * len(part.inputs)
+        case Pairing(key=key):
+            return _all(part), frozenset(key)
+        case During():
+            return _all(part), _wants_of_data(part, node)
+        case nodes.Aggregation():
+            node = replace(node, aggs=_kept(node.aggs, needed))
+    depends_on_order = part.module is not None and not part.module.properties.order_insensitive
+    if node.reads is None or depends_on_order or len(part.inputs) > 1:
+        return tuple(frozenset(child.schema.names) for child in part.inputs)
+    handed_on = needed if node.keeps_payload else frozenset[str]()
+    return (handed_on | _read_by(node.reads),) * len(part.inputs)
 
 
 def _wants_of_group(part: Typed, needed: Names) -> Names:
@@ -162,35 +153,8 @@ def _wants_of_group(part: Typed, needed: Names) -> Names:
     return frozenset(node.key).union(*(inside[id(leaf)] for leaf in groups))
 
 
-def _wants_of_window(part: Typed, node: nodes.Windowed, needed: Names) -> Names:
-    if part.module is not None and not part.module.properties.order_insensitive:
-        return _all(part)
-    match node:
-        case nodes.Aggregation(aggs=aggs):
-            kept = [agg for _, agg in _kept(aggs, needed)]
-            # first and last break ties by the whole payload
-            is_ordered = any(agg.fn in ("first", "last") for agg in kept)
-            return _all(part) if is_ordered else _read_by(agg.arg for agg in kept if agg.arg is not None)
-        case nodes.TopK(by=by):
-            return needed | _read_by(expr for expr, _ in by)
-        case nodes.Uda(arg=arg):
-            return names_read(arg)
-        case nodes.Udo(map=mapping):
-            return _read_by(expr for _, expr in mapping or ())
-
-
-def _wants_of_driven(part: Typed, node: Transition | Drift | Pairing | During) -> tuple[Names, ...]:
-    """Ties are ordered by the whole payload of what is driven."""
-    match node:
-        case Pairing(key=key):
-            return _all(part), frozenset(key)
-        case During():
-            return _all(part), _wants_of_data(part, node)
-    return (_all(part),)
-
-
 def _wants_of_data(part: Typed, node: During) -> Names:
-    if node.latest or any(agg.fn in ("first", "last") for _, agg in node.aggs):
+    if node.latest or any(agg.function.ordered for _, agg in node.aggs):
         return frozenset(part.inputs[1].schema.names)
     return _read_by(agg.arg for _, agg in node.aggs if agg.arg is not None) | set(node.key) | set(node.group)
 
@@ -240,6 +204,6 @@ def _only(plan: Plan, given: tuple[str, ...], wanted: Names) -> Plan:
 
 
 def _carries_all(plan: Plan) -> bool:
-    while isinstance(plan, _ROW_WISE):
+    while plan.meets == "none" and plan.keeps_payload:
         plan = plan.inputs[0]
     return isinstance(plan, nodes.Source)

@@ -79,8 +79,7 @@ class _Sinker:
         return nodes.Where(plan, all_of(stuck)) if stuck else plan
 
     def sink(self, plan: Plan, condition: _Condition) -> Plan | None:
-        rule = RULES.get(type(plan))
-        return None if rule is None else rule(self, plan, condition)
+        return RULES.get(type(plan), _handed_on)(self, plan, condition)
 
     def below(self, plan: Plan, condition: Expr) -> Plan:
         """A plan under one condition, joined with the conditions that are there already."""
@@ -99,15 +98,16 @@ def _into_input(sinker: _Sinker, node: Node, condition: _Condition) -> Plan:
     return node.with_inputs((sinker.below(node.inputs[0], condition.expr), *node.inputs[1:]))
 
 
-def _through(*, keeps_rows: bool, keeps_starts: bool) -> Rule:
-    """The rule of operators that hand payloads through unchanged."""
+def _handed_on(sinker: _Sinker, node: Node, condition: _Condition) -> Plan | None:
+    """Through operators that hand payloads on, where no row with another payload decides what comes of a row."""
+    passes = node.keeps_payload and node.meets in ("none", "payload", "pairs")
+    if not passes or (condition.fails and node.gives != "one") or (condition.reads_time and not node.keeps_starts):
+        return None
+    return _into_input(sinker, node, condition)
 
-    def rule(sinker: _Sinker, node: Any, condition: _Condition) -> Plan | None:
-        if (condition.fails and not keeps_rows) or (condition.reads_time and not keeps_starts):
-            return None
-        return _into_input(sinker, node, condition)
 
-    return rule
+def _never(sinker: _Sinker, node: Node, condition: _Condition) -> None:
+    return None
 
 
 def _where(sinker: _Sinker, node: nodes.Where, condition: _Condition) -> Plan | None:
@@ -205,17 +205,7 @@ def _on_side(sinker: _Sinker, node: nodes.Join, side: Side, moved: Expr) -> Plan
 RULES: Final[dict[type[Node], Rule]] = {
     nodes.Where: _where,
     nodes.Select: _select,
-    nodes.Shift: _through(keeps_rows=True, keeps_starts=False),
-    nodes.ToPoint: _through(keeps_rows=True, keeps_starts=True),
     nodes.Extend: _extend,
-    nodes.AlterDuration: _through(keeps_rows=False, keeps_starts=True),
-    nodes.PointAtEnd: _through(keeps_rows=False, keeps_starts=False),
-    nodes.Chop: _through(keeps_rows=False, keeps_starts=False),
-    nodes.Stitch: _through(keeps_rows=False, keeps_starts=False),
-    nodes.Coalesce: _through(keeps_rows=False, keeps_starts=False),
-    nodes.Distinct: _through(keeps_rows=False, keeps_starts=False),
-    nodes.Clip: _through(keeps_rows=True, keeps_starts=True),
-    nodes.AntiJoin: _through(keeps_rows=False, keeps_starts=False),
     nodes.Union: _union,
     nodes.Let: _let,
     nodes.Session: _session,
@@ -224,6 +214,7 @@ RULES: Final[dict[type[Node], Rule]] = {
     nodes.Join: _inner_join,
     nodes.FollowedBy: _inner_join,
     nodes.LeftOuter: _left_outer,
+    nodes.FullOuter: _never,  # both sides have nulls
+    nodes.AdvanceTime: _never,  # it counts events
 }
-"""Not here: full_outer (both sides have nulls), agg, topk and uda (they see every event), advance_time (it counts
-events), and the leaves."""
+"""The rules of nodes whose traits do not say it all."""

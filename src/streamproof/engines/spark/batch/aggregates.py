@@ -38,7 +38,7 @@ from streamproof.engines.spark.rows import sql_type
 from streamproof.events.schema import FLOAT64, INT64, MAX_PRECISION, NULL, Type
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
-from streamproof.plan.aggregates import AGGREGATES, Aggregate
+from streamproof.plan.aggregates import AGGREGATES, Aggregate, unsupported
 from streamproof.plan.check import Typed
 from streamproof.plan.expr import TRUE, Col
 from streamproof.plan.labels import window_label
@@ -249,8 +249,7 @@ def _ready(agg: Aggregate, value: Value) -> Value:
         return value
     if value.type == NULL:
         return convert(value, INT64)
-    floats = ("var_samp", "var_pop", "stdev_samp", "stdev_pop", "median", "percentile")
-    return convert(value, FLOAT64) if agg.fn in floats else value
+    return convert(value, FLOAT64) if agg.function.as_float else value
 
 
 def part(agg: Aggregate, value: Value, name: str, source: Relation) -> Part:
@@ -274,7 +273,9 @@ def part(agg: Aggregate, value: Value, name: str, source: Relation) -> Part:
             return _whole_sum(agg.fn, x, name)
         case "sum" | "avg" if value.type != FLOAT64:
             return _decimal_sum(agg.fn, value, name)
-    return Part({name: f.collect_list(x)}, exact_column(agg.fn, only))
+        case fn if fn in EXACT:
+            return Part({name: f.collect_list(x)}, exact_column(fn, only))
+    raise unsupported(agg.fn, "spark")
 
 
 def exact_column(fn: str, lists: Column) -> Column:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from streamproof.engines.spark.batch import aggregates, driven, joins, linear, modules, payloads, windows
 from streamproof.engines.spark.batch.relation import Context, Relation
@@ -14,11 +14,6 @@ from streamproof.plan.check import Typed
 from streamproof.plan.driving import Drift, During, Pairing, Transition
 from streamproof.plan.labels import label
 from streamproof.plan.rules import Rules
-
-_ROW_BY_ROW: Final = (
-    nodes.Where, nodes.Select, nodes.Shift, nodes.Extend, nodes.AlterDuration, nodes.ToPoint, nodes.PointAtEnd,
-    nodes.AdvanceTime,
-)  # fmt: skip
 
 
 def build(context: Context, typed: Typed) -> Relation:
@@ -38,9 +33,9 @@ def _node(context: Context, typed: Typed) -> Relation:
         return _group_apply(context, typed, typed.node)
     inputs = [build(context, part) for part in typed.inputs]
     relation: Relation = BATCH[typed.node](context, typed, typed.node, *inputs)
-    cheap = isinstance(typed.node, _ROW_BY_ROW) and all(part.cheap for part in inputs)
-    kept = cheap and not isinstance(typed.node, nodes.Select)
-    origin = inputs[0].origin if kept else None
+    node = typed.node
+    cheap = node.meets == "none" and node.gives != "any" and all(part.cheap for part in inputs)
+    origin = inputs[0].origin if cheap and node.keeps_payload else None
     return replace(relation, cheap=cheap and not calls_modules(typed.node), origin=origin)
 
 

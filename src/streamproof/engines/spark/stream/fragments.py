@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Final
 
 from streamproof.engines.spark.stream.keys import split_by
 from streamproof.events.schema import Schema
@@ -32,12 +31,6 @@ from streamproof.plan import nodes
 from streamproof.plan.check import Typed, walk
 from streamproof.plan.labels import label
 from streamproof.plan.rewrites.normal_form import inputs_in_scope, parts_in_scope
-
-ROW_WISE: Final = (
-    nodes.Source, nodes.AdvanceTime, nodes.Where, nodes.Select, nodes.Shift, nodes.Extend, nodes.AlterDuration,
-    nodes.ToPoint, nodes.PointAtEnd, nodes.Chop, nodes.Union,
-)  # fmt: skip
-"""What looks at one row at a time, and remembers none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +89,7 @@ def described(fragments: Sequence[Fragment], buckets: int | None = None) -> list
 
 def _work(typed: Typed) -> str:
     """The last operator that remembers anything."""
-    kept = [part for part in parts_in_scope(typed) if type(part.node) not in ROW_WISE]
+    kept = [part for part in parts_in_scope(typed) if part.node.meets != "none"]
     return label(kept[-1].node if kept else typed.node)
 
 
@@ -116,7 +109,7 @@ def _letters(place: int) -> str:
 
 def holds_state(typed: Typed) -> bool:
     """Whether anything in a plan remembers rows."""
-    return any(type(part.node) not in ROW_WISE for part in walk(typed))
+    return any(part.node.meets != "none" for part in walk(typed))
 
 
 class _Cutter:

@@ -22,7 +22,7 @@ from typing import TypeAlias
 from streamproof.events.schema import NULL, Schema, Type
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
-from streamproof.plan.driving import Drift, During, Pairing, Transition
+from streamproof.plan.driving import During
 from streamproof.plan.expr import Call, Col, Expr, conjuncts
 from streamproof.plan.labels import label
 from streamproof.thresholds import WAYS
@@ -100,21 +100,36 @@ class _Analysis:
                 return {name: traces.get(name, ()) for name in node.key}
             case nodes.Union():
                 return _united([self.trace(part) for part in typed.inputs], typed.schema)
-            case nodes.Join() | nodes.AntiJoin() | nodes.Clip():
-                return self._pairs(typed, node)
-            case Pairing() | During():
-                return self._driven(typed, node)
-        traces = self.trace(typed.inputs[0])
+        inputs = [self.trace(part) for part in typed.inputs]
+        partners = self._narrow_by(typed, inputs)
         match node:
-            case nodes.Stitch() | nodes.Coalesce() | nodes.Distinct():
-                self._meet(traces, typed.schema.names)
-            case nodes.Session() | Transition() | Drift():
-                self._meet(traces, node.key)
-            case nodes.Aggregation() | nodes.TopK() | nodes.Uda() | nodes.Udo():
-                self.ways = []
             case nodes.Select():
-                return {name: traces.get(expr.name, ()) for name, expr in node.exprs if isinstance(expr, Col)}
-        return traces
+                return {name: inputs[0].get(expr.name, ()) for name, expr in node.exprs if isinstance(expr, Col)}
+            case nodes.Join():
+                return _of_pairs(node, inputs[0], inputs[1], partners)
+        grouped = {name: inputs[1].get(name, ()) for name in node.group} if isinstance(node, During) else {}
+        return {**inputs[0], **grouped} if node.keeps_payload else grouped
+
+    def _narrow_by(self, typed: Typed, inputs: list[Traces]) -> list[tuple[str, str]]:
+        """Keep together what meets in a node; gives the columns in which rows of two inputs are then equal."""
+        node, fields = typed.node, nodes.parameters(typed.node)
+        match node.meets, len(inputs):
+            case "none", 1:
+                return []
+            case "payload", 1:
+                self._meet(inputs[0], typed.schema.names)
+                return []
+            case "key", 1:
+                self._meet(inputs[0], fields["key"])
+                return []
+            case ("key" | "pairs") as meets, 2:
+                left, right = (part.schema for part in typed.inputs)
+                equal = ((name, name) for name in fields["key"]) if meets == "key" else _equated(fields["on"])
+                partners = [(a, b) for a, b in equal if a in left and b in right and _alike(left[a], right[b])]
+                self._narrow([way for a, b in partners for way in _merged(inputs[0].get(a, ()), inputs[1].get(b, ()))])
+                return partners
+        self.ways = []
+        return []
 
     def _meet(self, traces: Traces, columns: Iterable[str]) -> None:
         """Rows that are equal in these columns must be together."""
@@ -123,34 +138,22 @@ class _Analysis:
     def _narrow(self, ways: list[Placing]) -> None:
         self.ways = list(_merged(self.ways, ways))
 
-    def _pairs(self, typed: Typed, node: nodes.Join | nodes.AntiJoin | nodes.Clip) -> Traces:
-        left, right = (self.trace(part) for part in typed.inputs)
-        partners = list(_equal_columns(node.on, typed.inputs[0].schema, typed.inputs[1].schema))
-        self._narrow([way for a, b in partners for way in _merged(left.get(a, ()), right.get(b, ()))])
-        if not isinstance(node, nodes.Join):
-            return left
-        assert node.select is not None, "a checked join names its columns"
-        traces: Traces = {}
-        for name, expr in node.select:
-            if isinstance(expr, Col) and not isinstance(node, nodes.FullOuter):
-                outer = isinstance(node, nodes.LeftOuter)
-                traces[name] = _of_pairs(expr, left, right, partners, outer=outer)
-        return traces
-
-    def _driven(self, typed: Typed, node: Pairing | During) -> Traces:
-        """Rows of equal key meet; the result is where its left row is."""
-        left, right = (self.trace(part) for part in typed.inputs)
-        alike = [n for n in node.key if _alike(typed.inputs[0].schema[n], typed.inputs[1].schema[n])]
-        self._narrow([way for n in alike for way in _merged(left.get(n, ()), right.get(n, ()))])
-        grouped = {name: right.get(name, ()) for name in node.group} if isinstance(node, During) else {}
-        return {name: ways for name, ways in {**left, **grouped}.items() if name in typed.schema.names}
-
     def one_type(self, way: Placing) -> bool:
         """Whether the columns have one type, so that equal values have equal hashes."""
         return len({self.schemas[name][column] for name, column in way.items()}) <= 1
 
 
-def _of_pairs(
+def _of_pairs(node: nodes.Join, left: Traces, right: Traces, partners: list[tuple[str, str]]) -> Traces:
+    """The traces of the columns that a join hands on from a side that every result has."""
+    assert node.select is not None, "a checked join names its columns"
+    if "l" in node.optional:
+        return {}
+    outer = "r" in node.optional
+    columns = ((name, expr) for name, expr in node.select if isinstance(expr, Col))
+    return {name: _of_pair(column, left, right, partners, outer=outer) for name, column in columns}
+
+
+def _of_pair(
     column: Col, left: Traces, right: Traces, partners: list[tuple[str, str]], *, outer: bool
 ) -> tuple[Placing, ...]:
     """Where a pair is, by one of its columns: with its left row, and with its right row."""
@@ -187,15 +190,14 @@ def _merged(ones: Iterable[Placing], others: Iterable[Placing]) -> Iterator[Plac
     yield from seen[: WAYS.now]
 
 
-def _equal_columns(on: Expr, left: Schema, right: Schema) -> Iterator[tuple[str, str]]:
-    """The columns that a condition equates, left and right, where equal values of both are of one type."""
+def _equated(on: Expr) -> Iterator[tuple[str, str]]:
+    """The columns that a condition equates, left and right."""
     for part in conjuncts(on):
         if not (isinstance(part, Call) and part.fn in ("eq", "same")):
             continue
         match part.args:
             case (Col(a, "l"), Col(b, "r")) | (Col(b, "r"), Col(a, "l")):
-                if a in left and b in right and _alike(left[a], right[b]):
-                    yield a, b
+                yield a, b
 
 
 def _alike(one: Type, other: Type) -> bool:
