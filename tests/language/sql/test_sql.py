@@ -23,6 +23,7 @@ S, A, B = source("S"), source("A"), source("B")
 MEANINGS = (
     ("SELECT * FROM S", S),
     ("SELECT * FROM S WHERE v > 1", S.where("v > 1")),
+    ("SELECT * FROM S WHERE k IS DISTINCT FROM 'a'", S.where("k is distinct from 'a'")),
     ("SELECT k, v * 2 AS x FROM S", S.select("k", x="v * 2")),
     ("SELECT k, v FROM S WHERE v > 1", S.where("v > 1").select("k", "v")),
     (

@@ -62,8 +62,12 @@ def _split(tokens: Sequence[Token]) -> Iterator[list[Token]]:
 
 def _check_strings(tokens: Sequence[Token]) -> None:
     """A text after FROM would be a file in DuckDB."""
+    before = None
     for token, following in pairwise(tokens):
-        if token.token_type in (TokenType.FROM, TokenType.JOIN) and following.token_type == TokenType.STRING:
+        is_clause = token.token_type == TokenType.FROM and before != TokenType.DISTINCT  # IS DISTINCT FROM is none
+        reads = is_clause or token.token_type == TokenType.JOIN
+        before = token.token_type
+        if reads and following.token_type == TokenType.STRING:
             fix = 'write the name of a stream, in double quotes if it is an odd one: FROM "two words"'
             raise Unread("FROM takes a stream, not a text", fix=fix, offset=following.start)
 
