@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -142,13 +142,3 @@ def _from_chunks(chunks: Iterable[PhysicalStream]) -> Loaded:
     if first is None:
         raise InputError("there are no events, and no schema is given", fix="declare the schema in the source node")
     return Loaded(first.schema, chain([first], rest))
-
-
-Watcher: TypeAlias = Callable[[Batch], None]
-
-
-def watched(batches: Iterable[Batch], watcher: Watcher) -> Iterator[Batch]:
-    """The same batches, each shown to ``watcher`` as it passes: for progress and counting."""
-    for batch in batches:
-        watcher(batch)
-        yield batch

@@ -138,14 +138,6 @@ def hash_row(rows, row):  # type: ignore[no-untyped-def]
     return h
 
 
-@njit(cache=True)
-def hash_rows(rows):  # type: ignore[no-untyped-def]
-    out = np.empty(len(rows), np.int64)
-    for i in range(len(rows)):
-        out[i] = np.int64(hash_row(rows, i) >> np.uint64(1))  # without sign
-    return out
-
-
 @loop
 def same_row(a, i, b, j):  # type: ignore[no-untyped-def]
     """Whether two rows have the same cells."""

@@ -269,36 +269,34 @@ class Chop(RowWise):
 
 
 @dataclass(frozen=True, slots=True)
-class Stitch(Node):
+class PayloadWise(Node):
+    """The lifetimes of each payload, put together in another way."""
+
+    meets: ClassVar[Meeting] = "payload"
+    keeps_payload: ClassVar[bool] = True
+    keeps_ctis: ClassVar[bool] = True
+    input: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Stitch(PayloadWise):
     """Touching lifetimes of equal payload become one; overlapping ones stay."""
 
     op: ClassVar[str] = "stitch"
-    meets: ClassVar[Meeting] = "payload"
-    keeps_payload: ClassVar[bool] = True
-    keeps_ctis: ClassVar[bool] = True
-    input: Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Coalesce(Node):
+class Coalesce(PayloadWise):
     """Touching or overlapping lifetimes of equal payload merge into one."""
 
     op: ClassVar[str] = "coalesce"
-    meets: ClassVar[Meeting] = "payload"
-    keeps_payload: ClassVar[bool] = True
-    keeps_ctis: ClassVar[bool] = True
-    input: Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct(Node):
+class Distinct(PayloadWise):
     """Per payload, each snapshot with at least one event once; lifetimes are not coalesced."""
 
     op: ClassVar[str] = "distinct"
-    meets: ClassVar[Meeting] = "payload"
-    keeps_payload: ClassVar[bool] = True
-    keeps_ctis: ClassVar[bool] = True
-    input: Plan
 
 
 # --- several streams --------------------------------------------------------------------------------------------------

@@ -120,15 +120,6 @@ def is_nothing(rows, row, lead):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always")
-def same_sums(rows, a, b):  # type: ignore[no-untyped-def]
-    """Whether two rows are equal."""
-    differs = np.int64(0)
-    for n in range(rows.shape[1]):
-        differs |= rows[a, n] ^ rows[b, n]
-    return differs == 0
-
-
-@njit(cache=True, inline="always")
 def before(a, i, b, j):  # type: ignore[no-untyped-def]
     """Whether a row comes strictly before another."""
     return a[i, GROUP] < b[j, GROUP] or (a[i, GROUP] == b[j, GROUP] and a[i, PLACE] < b[j, PLACE])

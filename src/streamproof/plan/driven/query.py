@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias
 from streamproof.errors import PlanError
 from streamproof.events.time import Span
 from streamproof.plan.aggregates import Aggregate
-from streamproof.plan.expr import Col, Expr, Value, columns_of
+from streamproof.plan.expr import Expr, Value, columns_of
 
 MAX_DEPTH: Final = 100  # events inside of events
 MAX_EVENTS: Final = 1_000  # that one event is made of
@@ -296,8 +296,3 @@ def latest_values(where: Expr) -> tuple[tuple[str, str], ...]:
 
 OTHER = "\x1f"
 """Between the stream and the column of a value of another stream, in the name of its `Col`."""
-
-
-def of_stream(stream: str, column: str) -> Col:
-    """The latest value of a column of another stream."""
-    return Col(f"{stream}{OTHER}{column}")
