@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import replace
+from itertools import chain
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from streamproof.errors import InputError
@@ -11,7 +14,8 @@ from streamproof.events.event import Cti, Event, Insert, Retract, sync
 from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.events.validate import Policy, Validator
+from streamproof.events.validate import Order, Policy, Validator
+from streamproof.thresholds import lowered
 from tests.events.strategies import SMALL, legal_events, lifetimes, small_payloads
 
 
@@ -129,6 +133,45 @@ def test_agrees_with_a_sequential_validator(
     assert sum(validator.counts.values()) == len(events) - len(legal)
 
 
+SMALL_WAYS = (
+    {},
+    {"validator.index": 0, "validator.live": 1, "validator.chunks": 1},
+    {"validator.index": 1, "validator.live": 4, "validator.chunks": 2},
+    {"validator.index": 0},
+)
+
+
+@settings(max_examples=300)
+@given(
+    (any_events() | nearly_legal() | st.lists(any_events(), min_size=4, max_size=6).map(chain.from_iterable)).map(list),
+    st.integers(1, 5),
+    st.sampled_from([None, "by_le"]),
+    st.sampled_from(SMALL_WAYS),
+    st.booleans(),
+)
+def test_what_is_remembered_is_enough(
+    events: list[Event], size: int, order: Order | None, ways: dict[str, int], restarted: bool
+) -> None:
+    """Whenever what has ended is forgotten, however live events are found, and over restarts."""
+    guilt, whole = naive(events, order=order), stream(events)
+    validator, legal = Validator(policy="dead_letter", order=order), list[Event]()
+    with lowered(ways):
+        for start in range(0, len(events), size):
+            legal += validator.check(whole.slice(start, size)).to_events()
+            cti = max([BEGINNING, *(event.t for event in legal if isinstance(event, Cti))])
+            assert (validator.cti, validator.rows_seen) == (cti, min(start + size, len(events)))
+            if restarted:
+                state, kept = json.loads(json.dumps(validator.snapshot())), validator.remembered
+                assert all(event.re >= cti for event in (kept or stream([])).to_events() if isinstance(event, Insert))
+                dead, validator = validator.dead_letters, Validator(policy="dead_letter", order=order)
+                validator.restore(state, kept, dead=dead)
+    assert stream(legal) == stream([event for event, rule in zip(events, guilt, strict=True) if rule is None])
+    bad = [event for event, rule in zip(events, guilt, strict=True) if rule is not None]
+    assert validator.dead_letters.to_events() == stream(bad).to_events()
+    words = Counter("bad_input" if rule == "order" else rule for rule in guilt if rule is not None)
+    assert validator.counts == words
+
+
 @given(any_events() | nearly_legal(), st.integers(1, 13))
 @example([Insert("a", 0, 1, {}), Cti(5), Insert("a", 6, 7, {})], 9)
 def test_fail_names_the_first_violation(events: list[Event], size: int) -> None:
@@ -231,9 +274,9 @@ def test_a_dropped_event_does_not_influence_the_next() -> None:
 
 
 def test_shape_and_order_are_bad_input() -> None:
-    for settings, text in (({"shape": "point"}, "point events"), ({"order": "by_le"}, "ordered by le")):
+    for declared, text in (({"shape": "point"}, "point events"), ({"order": "by_le"}, "ordered by le")):
         with pytest.raises(InputError, match=text) as info:
-            Validator(**settings).check(stream([A, Insert("b", 0, 9, {"v": 1})], V))  # type: ignore[arg-type]
+            Validator(**declared).check(stream([A, Insert("b", 0, 9, {"v": 1})], V))  # type: ignore[arg-type]
         assert info.value.name == "bad_input"
 
 

@@ -131,8 +131,9 @@ def tests_of(bug: Bug) -> list[str]:
     near = [path for path in _test_files(ROOT / "tests") if imports.search((ROOT / path).read_text(encoding="utf-8"))]
     folders = ROOMS[bug["room"]].tests
     room = [path for folder in folders for path in _test_files(ROOT / folder)]
-    if not with_spark:
-        near, room = ([path for path in paths if not _needs_spark(path)] for paths in (near, room))
+    if not with_spark:  # but where nothing else imports the module
+        room = [path for path in room if not _needs_spark(path)]
+        near = [path for path in near if not _needs_spark(path)] or near
     elsewhere = [path for path in near if path not in room]
     return list(dict.fromkeys([*own, *(path for path in near if path in room), *elsewhere[:MOST_ELSEWHERE], *room]))
 
@@ -165,7 +166,7 @@ class Copy:
         path.write_text(Site("", 0, bug["old"], bug["new"]).applied(path.read_text(encoding="utf-8")), encoding="utf-8")
         _delete(compiled_with(source, path.stem))
         try:
-            found = self._run(paths, SPARK_SECONDS if bug["room"].startswith("engines/spark") else CPU_SECONDS)
+            found = self._run(paths, SPARK_SECONDS if any(map(_needs_spark, paths)) else CPU_SECONDS)
             engine = ROOMS[bug["room"]].engine
             return self._hunted(found, engine) if found["result"] == "survived" and engine else found
         finally:
