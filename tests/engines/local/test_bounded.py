@@ -18,6 +18,8 @@ import pytest
 import streamproof as sp
 from streamproof.engines.base import Settings, prepare
 from streamproof.engines.local.processor import Processor
+from streamproof.events.batch import Batch
+from streamproof.events.history import History
 from streamproof.events.physical import PhysicalStream, to_batches
 from streamproof.events.schema import Schema
 from streamproof.events.stream import CTI, INSERT, RETRACT
@@ -28,6 +30,7 @@ from streamproof.plan.check import walk
 from streamproof.plan.library import installed
 from streamproof.plan.modules import Module, Registry
 from streamproof.plan.windows import WINDOWS
+from streamproof.thresholds import NAMED, lowered
 
 SCHEMA = Schema.of({"k": "string", "g": "int64", "v": "int64", "s": "string"}, unit="s")
 S, R = sp.source("S", SCHEMA), sp.source("R", SCHEMA)
@@ -100,9 +103,9 @@ PLANS: dict[str, sp.Stream] = {
     "join by time": S.join(R, "l.v < r.v", select={"k": "l.k", "s": "r.s"}),
     "left outer": S.left_outer(R, SAME, select={"k": "l.k", "s": "r.s"}),
     "full outer": S.full_outer(R, SAME, select={"k": "l.k", "s": "r.s"}),
-    "followed by": S.followed_by(R, SAME, select={"k": "l.k", "s": "r.s"}),
-    "without": S.without(R, SAME),
-    "without any": S.without(R),
+    "followed by": S.followed_by(R.shift(2), SAME, select={"k": "l.k", "s": "r.s"}),
+    "without": S.without(R.shift(2), SAME),
+    "without any": S.without(R.where("v < 5").alter_duration(1)),
     "clip": S.alter_duration(100).clip(R, SAME),
     "session": S.session(3, max=20),
     "sessions by key": S.session(3, key="k"),
@@ -137,19 +140,20 @@ class Doors:
         self.timed = any(isinstance(node, nodes.AdvanceTime) for node in nodes.walk(plan.plan))
         self.query = self.processor.start(plan.plan, name="query", keep_history=False)
 
-    def push(self, size: int) -> None:
+    def push(self, size: int) -> list[Batch]:
         """The next events of both sources; whatever comes out is read."""
         for name in ("S", "R"):
             stream = chunk(name, self.sent, size, illegal=self.way in ("dead_letter", "drop"), timed=self.timed)
             as_rows = self.way == "rows" and not self.timed
             self.processor.push(name, next(to_batches([stream])) if as_rows else stream)
         self.sent += size
-        self.query.pull()
+        out = self.query.pull()
         self.processor.take_late()
         for inlet in self.processor.inlets.values():
             for entry in inlet.entries.values():
                 if entry.validator is not None:
                     entry.validator.take_dead_letters()
+        return out
 
 
 def chunk(source: str, start: int, size: int, *, illegal: bool, timed: bool) -> PhysicalStream:
@@ -223,6 +227,27 @@ def turns(names: Iterable[str]) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize(("name", "emission", "way"), turns(PLANS))
 def test_state_is_bounded_by_what_is_live(name: str, emission: str, way: str) -> None:
     assert_bounded(name, emission, way, events=3000, size=100)
+
+
+EARLY = {name: one.least for name, one in NAMED.items() if one.name.split(".")[0] not in {"rewrite", "postgres"}}
+"""Whatever is forgotten, tidied up or compacted, is so with every push."""
+
+
+def result(plan: sp.Stream, emission: str, way: str, ways: dict[str, int]) -> History:
+    with lowered(ways):
+        doors = Doors(plan, emission, way)
+        found = []
+        for _ in range(12):
+            found += doors.push(25)
+        doors.processor.finish()
+        return History.from_batches(doors.query.schema, [*found, *doors.query.pull()])
+
+
+@pytest.mark.parametrize(("name", "emission", "way"), turns(PLANS))
+def test_what_is_forgotten_is_not_missed(name: str, emission: str, way: str) -> None:
+    wanted = result(PLANS[name], emission, way, {})
+    assert len(wanted.rows)
+    assert result(PLANS[name], emission, way, EARLY) == wanted
 
 
 @pytest.mark.slow
