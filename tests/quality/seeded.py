@@ -126,12 +126,12 @@ def tests_of(bug: Bug) -> list[str]:
     imports = re.compile(
         rf"streamproof\.{re.escape(module)}\b|from streamproof\.{re.escape(package)} import [^\n]*\b{name}\b"
     )
-    with_spark = bug["room"].startswith("engines/spark")
+    with_spark = NEEDS_SPARK.search((SOURCES / bug["file"]).read_text(encoding="utf-8")) is not None
     own = [f"src/streamproof/{bug['file']}"]
     near = [path for path in _test_files(ROOT / "tests") if imports.search((ROOT / path).read_text(encoding="utf-8"))]
     folders = ROOMS[bug["room"]].tests
     room = [path for folder in folders for path in _test_files(ROOT / folder)]
-    if not with_spark:  # but where nothing else imports the module
+    if not with_spark:  # unless nothing else imports the module
         room = [path for path in room if not _needs_spark(path)]
         near = [path for path in near if not _needs_spark(path)] or near
     elsewhere = [path for path in near if path not in room]
