@@ -98,6 +98,33 @@ def nearly_legal(draw: st.DrawFn) -> list[Event]:
     return events
 
 
+@st.composite
+def often_retracted(draw: st.DrawFn) -> list[Event]:
+    """A few ids that come, change, go and come again, with now and then an event that none of it allows."""
+    events, live, cti = list[Event](), dict[str, Insert](), -9
+    for _ in range(draw(st.integers(0, 14))):
+        known = live.get(name := draw(st.sampled_from("ab")))
+        what = draw(st.sampled_from(["change", "change", "end", "end", "insert", "wrong", "cti"]))
+        if what == "cti":
+            cti += draw(st.integers(0, 2))
+            events.append(Cti(cti))
+            live = {one: event for one, event in live.items() if event.re >= cti}
+        elif what == "wrong":
+            events.append(Retract(name, 0, 5, 0, {"k": "a", "v": draw(st.integers(0, 1))}))
+        elif known is None or what == "insert":
+            le = draw(st.integers(cti, cti + 3))
+            events.append(made := Insert(name, le, le + draw(st.integers(1, 9)), {"k": "a", "v": 0}))
+            live.setdefault(name, made)
+        else:
+            after = known.le if what == "end" else draw(st.integers(max(cti, known.le + 1), max(cti, known.le) + 9))
+            events.append(Retract(name, known.le, known.re, after, known.payload))
+            if after > known.le:
+                live[name] = replace(known, re=after)
+            elif known.le >= cti:
+                del live[name]
+    return events
+
+
 def chunked(validator: Validator, events: list[Event], size: int) -> list[Event]:
     whole = stream(events)
     return [e for i in range(0, len(events), size) for e in validator.check(whole.slice(i, size)).to_events()]
@@ -111,7 +138,7 @@ def test_every_legal_stream_passes(events: list[Event], size: int) -> None:
 
 
 @given(
-    any_events() | nearly_legal(),
+    any_events() | nearly_legal() | often_retracted(),
     st.integers(1, 13),
     st.sampled_from([None, "point", "edge", "interval"]),
     st.sampled_from([None, "by_le", "insert_first"]),
@@ -143,7 +170,7 @@ SMALL_WAYS = (
 
 @settings(max_examples=300)
 @given(
-    (any_events() | nearly_legal() | st.lists(any_events(), min_size=4, max_size=6).map(chain.from_iterable)).map(list),
+    often_retracted() | st.lists(any_events(), min_size=4, max_size=6).map(lambda parts: list(chain(*parts))),
     st.integers(1, 5),
     st.sampled_from([None, "by_le"]),
     st.sampled_from(SMALL_WAYS),
