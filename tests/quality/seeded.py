@@ -2,7 +2,8 @@
 
     python -m tests.quality.seeded                         every bug of the list that is not judged yet
     python -m tests.quality.seeded --again survived        those that survived; also killed, all, or a part of a name
-    python -m tests.quality.seeded --draw --seed 2         pick more bugs, of all rooms or of some (--room)
+    python -m tests.quality.seeded --draw --seed 2         pick more bugs, and judge them
+    python -m tests.quality.seeded --room kernels          in one room; may be given several times
 
 The list with what came of it is tests/data/seeded-mutants.json. Each bug is planted in a copy of the tree; there the
 tests that belong to its module run, most specific first, until one fails: the module's own examples, the files of
@@ -277,7 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.quality.seeded")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--draw", action="store_true", help="pick more bugs, by a seed that was not used yet")
-    parser.add_argument("--room", action="append", choices=ROOMS, help="pick them in these rooms alone")
+    parser.add_argument("--room", action="append", choices=ROOMS, help="in these rooms alone")
     parser.add_argument("--again", help="judge again: survived, killed, all, or a part of the file's name")
     parser.add_argument("--baseline", action="store_true", help="run the tests of every room without a bug")
     given = parser.parse_args(arguments)
@@ -289,7 +290,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     judged: list[Bug] = []
     with tempfile.TemporaryDirectory(prefix="streamproof-mutants-") as folder:
         copy = Copy(Path(folder))
-        for bug in _wanted(bugs, given.again) if not given.baseline else ():
+        for bug in _wanted(bugs, given.again, given.room or list(ROOMS)) if not given.baseline else ():
             _forget(bug)
             bug.update(copy.judge(bug, tests_of(bug)))
             print(bug["result"], bug["file"], bug["operator"], bug.get("by", bug["new"]), bug["seconds"], flush=True)
@@ -307,8 +308,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if any(bug.get("result") == "survived" for bug in bugs) else 0
 
 
-def _wanted(bugs: list[Bug], again: str | None) -> Iterator[Bug]:
-    for bug in sorted(bugs, key=lambda bug: list(ROOMS).index(bug["room"])):
+def _wanted(bugs: list[Bug], again: str | None, rooms: Sequence[str]) -> Iterator[Bug]:
+    for bug in sorted((bug for bug in bugs if bug["room"] in rooms), key=lambda bug: rooms.index(bug["room"])):
         result = bug.get("result")
         named = again is not None and (again in {"all", result} or again in bug["file"])
         if applies(bug) and result != "equivalent" and (named if again else result is None):
