@@ -50,7 +50,7 @@ class Room(NamedTuple):
     """Modules of one folder, and what judges them."""
 
     count: int  # how many of its modules a seed picks
-    tests: tuple[str, ...]  # folders and files of tests that belong to it
+    tests: tuple[str, ...]  # folders, files and patterns of tests that belong to it
     engine: str = ""  # the suite `full` on this engine looks for what its tests let pass
 
 
@@ -68,8 +68,8 @@ ROOMS: Final[dict[str, Room]] = {
     "engines/spark/batch": Room(6, ("tests/spark/batch",), "spark-batch"),
     "engines/spark/stream": Room(3, ("tests/spark/stream",), "spark-buckets"),
     "engines/spark/sinks.py": Room(1, ("tests/spark/test_sinks.py", "tests/spark/test_output.py")),
-    "kernels": Room(8, ("tests/kernels",), "local"),
-    "kernels/windows": Room(10, ("tests/kernels/windows",), "local"),
+    "kernels": Room(8, ("tests/kernels/*.py", "tests/engines/local/test_bounded.py"), "local"),
+    "kernels/windows": Room(10, ("tests/kernels/windows", "tests/engines/local/test_bounded.py"), "local"),
     "engines/local": Room(6, ("tests/engines/local",), "local"),
     "engines/oracle": Room(6, ("tests/engines/oracle",), "local"),
 }
@@ -131,7 +131,7 @@ def tests_of(bug: Bug) -> list[str]:
     own = [f"src/streamproof/{bug['file']}"]
     near = [path for path in _test_files(ROOT / "tests") if imports.search((ROOT / path).read_text(encoding="utf-8"))]
     folders = ROOMS[bug["room"]].tests
-    room = [path for folder in folders for path in _test_files(ROOT / folder)]
+    room = [path for folder in folders for place in sorted(ROOT.glob(folder)) for path in _test_files(place)]
     if not with_spark:  # unless nothing else imports the module
         room = [path for path in room if not _needs_spark(path)]
         near = [path for path in near if not _needs_spark(path)] or near
@@ -144,7 +144,7 @@ def _needs_spark(path: str) -> bool:
 
 
 def _test_files(place: Path) -> list[str]:
-    files = [place] if place.is_file() else sorted(place.rglob("test_*.py"))
+    files = sorted(place.rglob("test_*.py")) if place.is_dir() else [place] if place.name.startswith("test_") else []
     return [file.relative_to(ROOT).as_posix() for file in files if "quality" not in file.parts]
 
 
