@@ -95,3 +95,12 @@ def test_files_that_are_no_documents(content: bytes, read: Callable[..., object]
     path.write_bytes(content)
     with pytest.raises(InputError):
         read(str(path) if read is load_suite else path)
+
+
+def test_a_file_is_read_up_to_the_budget_and_no_further(tmp_path: Path) -> None:
+    path = tmp_path / "f.json"
+    path.write_text('{"a": 1}' + " " * (documents.MAX_BYTES - 8))
+    assert documents.load(path) == {"a": 1}
+    path.write_text('{"a": 1}' + " " * (documents.MAX_BYTES - 7))
+    with pytest.raises(InputError, match="is larger than 4,000,000 bytes"):
+        documents.load(path)

@@ -41,6 +41,7 @@ def test_a_run_with_a_report(run: Run, config: dict[str, object], lay: Callable[
     found = json.loads(done.out.splitlines()[-1])
     queries = {query["name"]: query for query in found["queries"]}
     assert set(queries) == {"positive", "counted"}
+    assert all(query["admitted"] is True for query in queries.values())
     assert (queries["positive"]["delay_bound_ms"], queries["counted"]["delay_bound_ms"]) == (2000, 3000)
     assert all(query["rows"] > 500 for query in queries.values())
     assert done.code == (1 if any(query["misses"] for query in queries.values()) else 0)

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import replace
+from itertools import chain
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from streamproof.errors import InputError
@@ -11,7 +14,8 @@ from streamproof.events.event import Cti, Event, Insert, Retract, sync
 from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.events.validate import Policy, Validator
+from streamproof.events.validate import Order, Policy, Validator
+from streamproof.thresholds import lowered
 from tests.events.strategies import SMALL, legal_events, lifetimes, small_payloads
 
 
@@ -94,6 +98,33 @@ def nearly_legal(draw: st.DrawFn) -> list[Event]:
     return events
 
 
+@st.composite
+def often_retracted(draw: st.DrawFn) -> list[Event]:
+    """A few ids that come, change, go and come again, with now and then an event that none of it allows."""
+    events, live, cti = list[Event](), dict[str, Insert](), -9
+    for _ in range(draw(st.integers(0, 14))):
+        known = live.get(name := draw(st.sampled_from("ab")))
+        what = draw(st.sampled_from(["change", "change", "end", "end", "insert", "wrong", "cti"]))
+        if what == "cti":
+            cti += draw(st.integers(0, 2))
+            events.append(Cti(cti))
+            live = {one: event for one, event in live.items() if event.re >= cti}
+        elif what == "wrong":
+            events.append(Retract(name, 0, 5, 0, {"k": "a", "v": draw(st.integers(0, 1))}))
+        elif known is None or what == "insert":
+            le = draw(st.integers(cti, cti + 3))
+            events.append(made := Insert(name, le, le + draw(st.integers(1, 9)), {"k": "a", "v": 0}))
+            live.setdefault(name, made)
+        else:
+            after = known.le if what == "end" else draw(st.integers(max(cti, known.le + 1), max(cti, known.le) + 9))
+            events.append(Retract(name, known.le, known.re, after, known.payload))
+            if after > known.le:
+                live[name] = replace(known, re=after)
+            elif known.le >= cti:
+                del live[name]
+    return events
+
+
 def chunked(validator: Validator, events: list[Event], size: int) -> list[Event]:
     whole = stream(events)
     return [e for i in range(0, len(events), size) for e in validator.check(whole.slice(i, size)).to_events()]
@@ -107,7 +138,7 @@ def test_every_legal_stream_passes(events: list[Event], size: int) -> None:
 
 
 @given(
-    any_events() | nearly_legal(),
+    any_events() | nearly_legal() | often_retracted(),
     st.integers(1, 13),
     st.sampled_from([None, "point", "edge", "interval"]),
     st.sampled_from([None, "by_le", "insert_first"]),
@@ -127,6 +158,45 @@ def test_agrees_with_a_sequential_validator(
         validator.dead_letters.to_events() == stream([e for e, g in zip(events, guilt, strict=True) if g]).to_events()
     )
     assert sum(validator.counts.values()) == len(events) - len(legal)
+
+
+SMALL_WAYS = (
+    {},
+    {"validator.index": 0, "validator.live": 1, "validator.chunks": 1},
+    {"validator.index": 1, "validator.live": 4, "validator.chunks": 2},
+    {"validator.index": 0},
+)
+
+
+@settings(max_examples=300)
+@given(
+    often_retracted() | st.lists(any_events(), min_size=4, max_size=6).map(lambda parts: list(chain(*parts))),
+    st.integers(1, 5),
+    st.sampled_from([None, "by_le"]),
+    st.sampled_from(SMALL_WAYS),
+    st.booleans(),
+)
+def test_what_is_remembered_is_enough(
+    events: list[Event], size: int, order: Order | None, ways: dict[str, int], restarted: bool
+) -> None:
+    """Whenever what has ended is forgotten, however live events are found, and over restarts."""
+    guilt, whole = naive(events, order=order), stream(events)
+    validator, legal = Validator(policy="dead_letter", order=order), list[Event]()
+    with lowered(ways):
+        for start in range(0, len(events), size):
+            legal += validator.check(whole.slice(start, size)).to_events()
+            cti = max([BEGINNING, *(event.t for event in legal if isinstance(event, Cti))])
+            assert (validator.cti, validator.rows_seen) == (cti, min(start + size, len(events)))
+            if restarted:
+                state, kept = json.loads(json.dumps(validator.snapshot())), validator.remembered
+                assert all(event.re >= cti for event in (kept or stream([])).to_events() if isinstance(event, Insert))
+                dead, validator = validator.dead_letters, Validator(policy="dead_letter", order=order)
+                validator.restore(state, kept, dead=dead)
+    assert stream(legal) == stream([event for event, rule in zip(events, guilt, strict=True) if rule is None])
+    bad = [event for event, rule in zip(events, guilt, strict=True) if rule is not None]
+    assert validator.dead_letters.to_events() == stream(bad).to_events()
+    words = Counter("bad_input" if rule == "order" else rule for rule in guilt if rule is not None)
+    assert validator.counts == words
 
 
 @given(any_events() | nearly_legal(), st.integers(1, 13))
@@ -231,9 +301,9 @@ def test_a_dropped_event_does_not_influence_the_next() -> None:
 
 
 def test_shape_and_order_are_bad_input() -> None:
-    for settings, text in (({"shape": "point"}, "point events"), ({"order": "by_le"}, "ordered by le")):
+    for declared, text in (({"shape": "point"}, "point events"), ({"order": "by_le"}, "ordered by le")):
         with pytest.raises(InputError, match=text) as info:
-            Validator(**settings).check(stream([A, Insert("b", 0, 9, {"v": 1})], V))  # type: ignore[arg-type]
+            Validator(**declared).check(stream([A, Insert("b", 0, 9, {"v": 1})], V))  # type: ignore[arg-type]
         assert info.value.name == "bad_input"
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamproof.kernels.interning import Interner
+from streamproof.thresholds import lowered
 
 ROWS = st.lists(st.tuples(st.integers(-3, 3), st.sampled_from([0, 1, 2**62, -(2**62)])), max_size=40)
 
@@ -60,6 +63,37 @@ def test_restore_is_the_inverse_of_export(
     assert other.rows(other.intern(cells(second))).tolist() == [list(row) for row in second]
     kept = [row for row, code in zip(first, codes.tolist(), strict=True) if code in held]
     assert other.intern(cells(kept)).tolist() == known.intern(cells(kept)).tolist()
+
+
+PLAIN = st.lists(st.tuples(st.sampled_from([0, 0, 1, -1]), st.sampled_from([0, 1, 2, 3, 7, -1, 2**62])), max_size=20)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(PLAIN, st.sampled_from(["plain", "whole", "forget", "restart"]), st.booleans()), max_size=8))
+def test_plain_rows_have_the_numbers_that_they_have_as_rows(steps: list[tuple[Any, str, bool]]) -> None:
+    """Small numbers are found without hashing, also after some were forgotten."""
+    numbers: dict[tuple[int, int], int] = {}
+    with lowered({"interning.plain": 3, "interning.room": 1}):
+        known = Interner(3)
+        for rows, what, all_plain in steps:
+            if what == "forget":
+                numbers = dict(list(numbers.items())[::2])
+                known.keep_only(np.array(list(numbers.values()), np.int64))
+            elif what == "restart":
+                known = Interner.restore(3, *known.export())
+            whole = np.array([(*row, 0) for row in rows], np.int64).reshape(-1, 3)
+            codes = (
+                known.intern_plain(whole[:, 0].copy(), whole[:, 1].copy()) if what == "plain" else known.intern(whole)
+            )
+            for row, code in zip(rows, codes.tolist(), strict=True):
+                assert numbers.setdefault(row, code) == code
+            assert len(set(numbers.values())) == len(numbers) == len(known)
+            assert known.rows(codes).tolist() == whole.tolist()
+            other = known.intern(np.array([[0, 1, 5]])) if not all_plain else codes[:0]  # not plain: its last cell is 5
+            firsts, seconds, plain = known.plain_columns(np.concatenate([codes, other]))
+            assert list(zip(firsts.tolist(), seconds.tolist(), strict=True)) == rows + [(0, 1)] * len(other)
+            assert plain is (not len(other))
+            known.keep_only(np.array(list(numbers.values()), np.int64))
 
 
 def test_many_rows() -> None:

@@ -91,6 +91,15 @@ def test_finds_what_a_list_would_find(pair: tuple[Store, Model], queries: list[t
         assert total(found.where(found.query == n).rows) == model.overlapping(*query)
 
 
+@settings(max_examples=200, deadline=None)
+@given(histories())
+def test_no_event_is_longer_than_the_longest(pair: tuple[Store, Model]) -> None:
+    store, model = pair
+    assert store.longest >= max((re - le for _, le, re, _ in model.events), default=0)
+    only = store.only_key()
+    assert only is None or {key for key, *_ in model.events} <= {only}
+
+
 @settings(max_examples=100, deadline=None)
 @given(histories(), TIMES, TIMES)
 def test_finds_the_events_of_all_keys_that_meet_an_interval(pair: tuple[Store, Model], start: int, end: int) -> None:

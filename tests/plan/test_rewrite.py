@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -10,7 +12,9 @@ from hypothesis import assume, given, settings
 from streamproof.engines.base import Settings
 from streamproof.engines.oracle import duckdb_engine
 from streamproof.errors import StreamproofError
+from streamproof.events.event import Insert
 from streamproof.events.physical import PhysicalStream, to_batches
+from streamproof.events.time import FOREVER
 from streamproof.language import json
 from streamproof.plan import nodes
 from streamproof.plan.check import check
@@ -19,6 +23,7 @@ from streamproof.plan.nodes import Plan
 from streamproof.plan.parse import parse
 from streamproof.plan.rewrite import REWRITES, Pass, rewrite
 from streamproof.plan.rewrites.normal_form import to_plan
+from streamproof.plan.rewrites.push_filter import RULES
 from streamproof.plan.rewrites.substitute import SAFE, can_fail
 from streamproof.query import aggregates
 from streamproof.query.aggregates import count, first
@@ -31,8 +36,11 @@ from tests.reference.evaluator import TooManyRows, evaluate
 from tests.reference.judge import expected_outcome, rows_of
 from tests.reference.random_cases import Case
 from tests.reference.random_cases import cases as random_cases
+from tests.reference.streams import Stream as Events
 from tests.reference.streams import folded
 from tests.reference.values import Row
+
+S, R = source("S"), source("R")
 
 # --- laws -------------------------------------------------------------------------------------------------------------
 
@@ -104,6 +112,77 @@ def test_all_passes_together_keep_the_meaning_of_any_plan(found: Case) -> None:
         assert difference(before, after) is None
 
 
+MOST = 2**63 - 1
+DENSE = Case(
+    S.plan,
+    {
+        "S": Events(
+            SCHEMAS["S"],
+            tuple(
+                Insert(f"s{n}", le, re, dict(zip("kvx", row, strict=True)))
+                for n, (le, re, *row) in enumerate(
+                    [
+                        (0, 4, "a", 1, 0.5), (0, 4, "a", 1, 0.5), (2, 6, "a", 2, 1.0), (3, 5, "b", 3, 2.0),
+                        (4, 9, None, 2, None), (5, 7, "b", None, 1.0), (6, FOREVER, "a", 0, 2.0),
+                        (8, 9, "c", MOST, 0.5),
+                    ]
+                )
+            ),
+        ),
+        "R": Events(
+            SCHEMAS["R"],
+            tuple(
+                Insert(f"r{n}", le, re, {"k": k, "v": v})
+                for n, (le, re, k, v) in enumerate(
+                    [
+                        (1, 3, "a", 2), (1, 3, "a", 0), (4, 8, "b", 3), (4, 5, None, 1), (7, 10, "c", None),
+                        (6, 8, "a", 1),
+                    ]
+                )
+            ),
+        ),
+    },
+)  # fmt: skip
+SIDES = {"k": "l.k", "a": "l.v", "j": "r.k", "b": "r.v"}
+UNDER: tuple[Stream, ...] = (
+    S.where("v < 3"), S.select("k", a="v", b="v * 2 - 2"), S.shift(2), S.extend(3), S.extend(-2), S.to_point(),
+    S.alter_duration("v"), S.alter_duration(2), S.point_at_end(), S.chop(3), S.select("k").stitch(),
+    S.select("v").coalesce(), S.distinct(), S.clip(R, "l.k = r.k"), S.without(R, "l.k = r.k"),
+    S.select("k", "v").union(R), S.distinct().multicast(lambda m: m.union(m.shift(1))), S.session(3, key="k"),
+    S.session(2), S.tumbling(4).udo("keep", map={"k": "k", "v": "v", "x": "x"}),
+    *(getattr(S, name)(R, "l.k = r.k", select=SIDES) for name in ("join", "followed_by", "left_outer", "full_outer")),
+    S.group_apply("k", apply=lambda g: g.snapshot().aggregate(n=count(), s=aggregates.max("x"))),
+    S.snapshot().aggregate(n=count(), s=aggregates.max("v")), S.tumbling(4).top(1, by=desc("v")),
+)  # fmt: skip
+
+
+def conditions(stream: Stream) -> list[str]:
+    """Conditions of every sort: on one column, on a column and a time, on two columns, one that can fail."""
+    schema = check(stream.plan, SCHEMAS, registry=MODULES).schema
+    found = ["le > 3", "le <= 4"]
+    for name, kind in schema:
+        text = "'a'" if kind.kind == "string" else "1"
+        found += [f"{name} = {text}", f"{name} > {text}", f"{name} is null", f"{name} > {text} or le > 4"]
+        found += [f"{name} + 1 > 2"] if kind.kind == "int64" else []
+    for (one, kind), (other, same) in permutations(schema, 2):
+        found += [f"{one} is null or {other} is not null"]
+        found += [f"{one} > {other}", f"{one} <= {other} and {other} is not null"] if kind == same else []
+    return found
+
+
+@pytest.mark.parametrize("stream", UNDER, ids=lambda stream: type(stream.plan).__name__)
+def test_a_filter_over_any_operator_keeps_its_meaning(stream: Stream) -> None:
+    for condition in conditions(stream):
+        assert_rewriting_keeps_the_meaning(replace(DENSE, plan=stream.where(condition).plan))
+
+
+def test_every_operator_that_filters_move_below_stands_under_one() -> None:
+    under = {
+        type(part) for stream in UNDER for part in nodes.walk(to_plan(check(stream.plan, SCHEMAS, registry=MODULES)))
+    }
+    assert set(RULES) <= under
+
+
 def test_duckdb_gives_for_the_rewritten_plan_what_the_evaluator_says_of_the_original() -> None:
     engine = duckdb_engine()
     run_settings = Settings(registry=MODULES)
@@ -132,7 +211,6 @@ def expect(stream: Stream, wanted: Stream, **options: Any) -> None:
     assert improved(stream, **options).explain() == Stream(normal).explain()
 
 
-S, R = source("S"), source("R")
 BOTH = {"k": "l.k", "a": "l.v", "b": "r.v", "c": "l.v - r.v"}
 
 

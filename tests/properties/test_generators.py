@@ -118,6 +118,21 @@ def test_fewer_rows_of_a_seed_are_a_prefix_of_more() -> None:
     assert set(sampler.table(300, seed=1).column("driver").to_pylist()) == {1, 2, 3, 4, 5}
 
 
+@pytest.mark.parametrize(
+    ("strategy", "low", "high"),
+    [
+        (st.integers(-3, 40), -3, 40), (st.integers(5, 5), 5, 5), (st.floats(0.5, 10), 0.5, 10),
+        (st.floats(-1e300, 1e300), -1e300, 1e300), (st.sampled_from([1, 2, 9]), 1, 9),
+    ],
+)  # fmt: skip
+def test_both_ends_of_a_range_are_drawn_and_nothing_beyond(strategy: Any, low: float, high: float) -> None:
+    sampler = sampler_of(st.fixed_dictionaries({"v": strategy}))
+    assert sampler is not None
+    values = sampler.table(2000, seed=4).column("v").to_pylist()
+    assert (min(values), max(values)) == (low, high)
+    assert min(values.count(low), values.count(high)) > 40  # one in 24 each, and more
+
+
 def test_strategies_whose_inside_is_unknown_are_drawn_from_a_pool() -> None:
     @st.composite
     def pair(draw: Any) -> dict[str, int]:
@@ -187,6 +202,15 @@ def test_a_recorded_stream_keeps_its_order() -> None:
     stream = recorded(rows, time="at", size="1 minute")
     assert [row.v for row in stream.rows] == [1, 5, 3, 70]
     assert len(stream) == 2
+
+
+@pytest.mark.parametrize("count", [1, 12, 13, 40])
+def test_the_text_of_a_stream_shows_the_first_rows_of_a_window(count: int) -> None:
+    (stream, *_) = drawn(windows(always(of(incident, count, count), 1), size="1 hour", time="at"), 1)
+    rows = [line for line in repr(stream).splitlines() if line.startswith("  0  ")]
+    shown = 12
+    assert len([line for line in rows if "…" not in line]) == min(count, shown)
+    assert [line for line in rows if "…" in line] == [f"  0  … {count - shown} more"] * (count > shown)
 
 
 def test_streams_without_rows_know_their_columns() -> None:

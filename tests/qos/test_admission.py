@@ -16,7 +16,7 @@ from streamproof.qos.demand import Demand
 from streamproof.qos.service import QoS, RateLatency, ServiceCurve
 from streamproof.qos.simulate import make_scenario, run_policy
 from streamproof.qos.tasks import Cost, Input, Query
-from streamproof.qos.verifier import Machine, SchedulabilityVerifier, slack, with_capacity
+from streamproof.qos.verifier import Machine, Policy, SchedulabilityVerifier, slack, with_capacity
 from tests.qos.sets import random_set
 from tests.qos.worked import QUERIES, machine
 
@@ -34,6 +34,17 @@ def test_p_qed_admits_the_worked_example_with_its_numbers() -> None:
     plan = plan_batches(flows, machine("p-qed"))
     assert plan is not None
     assert (plan.factor, plan.longest, plan.sizes) == (Fraction(3, 2), 4800, (24, 5, 1))
+
+
+@pytest.mark.parametrize("policy", ["qed", "b-qed", "p-qed"])
+def test_only_policies_that_batch_have_a_plan_for_batches(policy: Policy) -> None:
+    on = machine(policy)
+    found = [decision for decision in admit(QUERIES[:2], on) if isinstance(decision, Admitted)]
+    assert len(found) == 2
+    wanted = None if policy == "qed" else plan_batches([flow for d in found for flow in d.flows], on)
+    assert [decision.plan for decision in found] == [wanted] * 2
+    assert (wanted is None) == (policy == "qed")
+    assert admit([], on) == []
 
 
 @pytest.mark.parametrize("policy", ["qed", "b-qed"])

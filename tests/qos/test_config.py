@@ -60,6 +60,17 @@ def changed(path: str, value: object) -> str:
         ("simulate.flood", {"Q9": 1}, 'unknown key "Q9"', "simulate.flood.Q9"),
         ("queries.0.cost_ops", 1e300, "1E+300 is out of reach", "queries[0].cost_ops"),
         ("extra", 1, 'unknown key "extra"', "extra"),
+        ("queries.0.arrival", {"trace": 3}, "a trace is a list of times", "queries[0].arrival.trace"),
+        ("queries.0.arrival", {"trace": []}, "", "queries[0].arrival.trace"),
+        ("queries.0.arrival", {"trace": [1, "x"]}, "", "queries[0].arrival.trace[1]"),
+        ("queries.0.arrival", {"trace": [5, 1]}, "", "queries[0].arrival.trace"),
+        ("queries.0.arrival", {"points": [[0]], "rate_per_ms": 1}, "points is a list", "queries[0].arrival.points"),
+        ("queries.0.arrival", {"points": [[5, 1], [0, 0]], "rate_per_ms": 1}, "", "queries[0].arrival.points"),
+        ("queries.0.arrival", {"points": [[0, 0]]}, "", "queries[0].arrival.rate_per_ms"),
+        ("queries.0.arrival", {"every_ms": 0}, "a period must be positive", "queries[0].arrival.every_ms"),
+        ("queries.0.arrival", {"every_ms": 5, "step": 0}, "a step must be", "queries[0].arrival.step"),
+        ("queries.0.arrival", {"every_ms": 5, "jitter_ms": -1}, "a jitter must", "queries[0].arrival.jitter_ms"),
+        ("queries.0.service", {"points": [[5, 1], [0, 0]], "rate_per_ms": 1}, "", "queries[0].service.points"),
     ],
 )
 def test_nonsense_is_refused_with_its_place(path: str, value: object, what: str, at: str) -> None:

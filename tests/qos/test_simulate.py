@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from streamproof.errors import PlanError
+from streamproof.qos.experiments import sweep
+from streamproof.qos.service import RateLatency
 from streamproof.qos.simulate import simulate
 from streamproof.qos.tasks import Cost
 from streamproof.qos.verifier import SchedulabilityVerifier
@@ -61,6 +64,19 @@ def test_drawn_costs_stay_mostly_under_their_quantile() -> None:
     found = simulate(FLOWS, ON, duration=2000, policies=["p-qed"], costs=costs, seed=3)["p-qed"]
     assert [outcome.misses for outcome in found.values()] == [0, 0, 0]
     assert found == simulate(FLOWS, ON, duration=2000, policies=["p-qed"], costs=costs, seed=3)["p-qed"]
+
+
+def test_a_sweep_asks_and_simulates_at_every_rate() -> None:
+    rates = ["1/4", "1/2", 2]
+    steps = sweep(QUERIES, ON, "Q2", rates, duration=500, policies=["fifo", "p-qed"])
+    assert [step.rate for step in steps] == [Fraction(rate) for rate in rates]
+    assert [step.admitted for step in steps] == [True, True, False]
+    for step in steps:
+        second = replace(QUERIES[1], service=RateLatency(step.rate, 10)).with_arrival(rate=step.rate)
+        flows = SchedulabilityVerifier(ON).check([QUERIES[0], second, QUERIES[2]], first=False).flows
+        assert step.outcomes == simulate(flows, ON, duration=500, policies=["fifo", "p-qed"])
+        assert step.missed("p-qed") == 0 or not step.admitted
+    assert steps[-1].missed("fifo") > steps[0].missed("fifo")
 
 
 def test_what_would_take_forever_is_refused() -> None:

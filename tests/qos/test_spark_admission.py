@@ -73,6 +73,43 @@ def test_admitted_micro_batches_keep_their_latencies() -> None:
     assert admitted > 25
 
 
+def overrun(flows: list[MicroBatches], share: Fraction, until: int) -> Fraction | None:
+    """The first time at which demand and blocking exceed the supply, by the formula at every whole batch and row."""
+    steps = set()
+    for flow in flows:
+        due = flow.latency - flow.period
+        steps |= {due + n * flow.period for n in range(until // int(flow.period) + 1)}
+        rows = range(int(flow.arrival.burst), int(flow.arrival.burst + flow.arrival.rate * until) + 1)
+        steps |= {max(due, (row - flow.arrival.burst) / flow.arrival.rate + due - flow.period) for row in rows}
+    for time in sorted(step for step in steps if step <= until):
+        work = max((flow.longest for flow in flows if flow.latency - flow.period > time), default=Fraction(0))
+        for flow in flows:
+            since = time - flow.latency + flow.period
+            if since >= 0:
+                rows = int(flow.arrival.burst + flow.arrival.rate * (since + flow.period))
+                work += flow.batch_ms * (since // flow.period + 1) + flow.row_ms * rows
+        if work > share * time:
+            return time
+    return None
+
+
+def test_what_is_admitted_is_what_the_formula_says_at_every_time() -> None:
+    found = {"admitted": 0, "refused": 0}
+    for seed in range(120):
+        draw = random.Random(seed)
+        flows, share = (
+            [random_flow(draw, f"q{n}") for n in range(draw.randint(1, 3))],
+            Fraction(draw.choice([50, 100]), 100),
+        )
+        verdict, wrong = admit_batches(flows, share=share), overrun(flows, share, 2000)
+        if verdict.violation is None:
+            assert wrong is None, seed
+        elif sum(flow.load for flow in flows) < share and verdict.violation.at <= 2000:
+            assert verdict.violation.at == wrong, seed
+        found["admitted" if verdict.admitted else "refused"] += 1
+    assert min(found.values()) > 20, found
+
+
 def test_the_formula_by_hand() -> None:
     flow = MicroBatches("a", TokenBucket(10, "1/10"), period=100, latency=300, batch_ms=20, row_ms=1)
     assert (flow.rows_per_trigger, flow.longest) == (20, 40)

@@ -19,16 +19,19 @@ from tests.spark.sessions import FAST
 
 
 def test_grants_come_one_at_a_time_in_the_order_of_deadlines() -> None:
-    arbiter, running, most = Arbiter(), [], []
+    arbiter, running, most, waits = Arbiter(), [], [], {}
 
     def ask(deadline: float) -> None:
-        with arbiter.grant(deadline):
+        with arbiter.grant(deadline) as waited:
+            waits[deadline] = waited
             running.append(deadline)
             most.append(len(running))
             time.sleep(0.01)
             running.remove(deadline)
 
-    with arbiter.grant(0.0):  # while this one runs, the others queue up
+    begun = time.time()
+    with arbiter.grant(0.0) as waited:  # while this one runs, the others queue up
+        assert 0 <= waited <= time.time() - begun
         threads = [threading.Thread(target=ask, args=(float(deadline),)) for deadline in (5, 3, 9, 1, 7)]
         for thread in threads:
             thread.start()
@@ -38,6 +41,8 @@ def test_grants_come_one_at_a_time_in_the_order_of_deadlines() -> None:
         thread.join(10)
     assert arbiter.granted == [0, 1, 3, 5, 7, 9]
     assert max(most) == 1
+    assert list(waits.values()) == sorted(waits.values())  # who comes later has waited longer
+    assert 0.04 <= waits[9] <= time.time() - begun
 
 
 def test_a_failing_batch_gives_its_grant_back() -> None:

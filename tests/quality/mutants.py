@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -221,11 +222,22 @@ def planted(mutant: Mutant, folder: Path) -> Path:
 
 
 def _forget_compiled(source: Path, module: str) -> None:
-    """Compiled code of files that call into the changed one: it has the old text inlined."""
-    for caller in source.rglob("*.py"):
-        if f".{module} import" in caller.read_text(encoding="utf-8"):
-            for kept in (caller.parent / "__pycache__").glob(f"{caller.stem}.*.nb?"):
-                kept.unlink()
+    for kept in compiled_with(source, module):
+        kept.unlink()
+
+
+def compiled_with(source: Path, module: str) -> list[Path]:
+    """Compiled code of a module and of all that call into it, at whatever distance: it has the old text inlined."""
+    texts = {path: path.read_text(encoding="utf-8") for path in source.rglob("*.py")}
+    compiled = {path: text for path, text in texts.items() if "njit" in text or ".compiled import" in text}
+    found, waiting = {path for path in compiled if path.stem == module}, [module]
+    while waiting:
+        name = re.escape(waiting.pop())
+        imports = re.compile(rf"\.{name} import|import [^\n]*\b{name}\b")
+        callers = {path for path, text in compiled.items() if path not in found and imports.search(text)}
+        found |= callers
+        waiting += sorted(path.stem for path in callers)
+    return [kept for path in sorted(found) for kept in (path.parent / "__pycache__").glob(f"{path.stem}.*.nb?")]
 
 
 _HUNT: Final = """
@@ -243,15 +255,25 @@ print(json.dumps({"found": found, "cases": result.cases, "seconds": round(result
 def hunt(mutant: Mutant, *, suite: str = "full", seconds: float = SECONDS) -> dict[str, Any]:
     """Run the suite against the bug; what it found."""
     with tempfile.TemporaryDirectory() as folder:
-        source = planted(mutant, Path(folder))
-        environment = {**os.environ, "PYTHONPATH": str(source)}
-        command = [sys.executable, "-c", _HUNT, suite, mutant.engine, str(seconds)]
-        try:
-            done = subprocess.run(
-                command, cwd=folder, env=environment, capture_output=True, text=True, timeout=seconds + 240, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return {"found": [], "cases": 0, "seconds": seconds, "error": "it took too long"}
+        return hunt_in(planted(mutant, Path(folder)), mutant.engine, suite=suite, seconds=seconds)
+
+
+def hunt_in(source: Path, engine: str, *, suite: str = "full", seconds: float = SECONDS) -> dict[str, Any]:
+    """Run the suite against sources that have a bug in them; what it found."""
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    command = [sys.executable, "-c", _HUNT, suite, engine, str(seconds)]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=source.parent,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=seconds + 240,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return {"found": [], "cases": 0, "seconds": seconds, "error": "it took too long"}
     if done.returncode:
         return {"found": [], "cases": 0, "seconds": 0.0, "error": done.stderr[-2000:]}
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -113,7 +113,7 @@ class BatchOrganizer:
     (10.0, 3)
     """
 
-    def __init__(self, size: int = 1) -> None:
+    def __init__(self, size: int) -> None:
         self.size = size
         self.waiting: deque[Waiting] = deque()
         self.length = 0  # tasks of the next batch; it only grows until the batch is taken

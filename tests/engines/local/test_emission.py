@@ -84,6 +84,6 @@ def test_final_windows_come_when_they_are_final() -> None:
 
 
 def test_an_unknown_policy_is_refused() -> None:
-    with pytest.raises(StreamproofError, match=r'emission must be one of .*got the text "late"') as raised:
+    with pytest.raises(StreamproofError, match=r'emission must be one of .* got the text "late"') as raised:
         on(from_document(S), "local", emission="late")
     assert raised.value.fix == 'known: "speculative", "eager", "final"'

@@ -15,6 +15,7 @@ from streamproof.plan import nodes
 from streamproof.plan.check import check
 from streamproof.plan.driven.clocks import longest_gap, ticks
 from streamproof.plan.driven.query import Cron
+from streamproof.plan.explain import explain
 from tests.reference.evaluator import evaluate
 
 START = datetime(2026, 1, 30, 22, 17, tzinfo=UTC)
@@ -37,6 +38,18 @@ def test_a_plan_ticks_when_cron_does(pattern: str) -> None:
             break
         expected.append(to_tick(moment, "s"))
     assert sorted(le for le, _, _ in found) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "parts"),
+    [
+        ("* * * * *", []), ("*/20 6 * * *", []), ("0 0 1-30 * *", ["day"]), ("0 0 1-31 1-12 0-6", []),
+        ("0 0 * 1-11 *", ["month"]), ("0 0 * * 1-6", ["day_of_week"]), ("0 0 1 1 *", ["month", "day"]),
+    ],
+)  # fmt: skip
+def test_a_plan_asks_for_what_the_pattern_restricts(pattern: str, parts: list[str]) -> None:
+    text = explain(ticks(Cron(pattern), nodes.Source("S"), (), "s"))
+    assert [part for part in ("month", "day", "day_of_week") if f"{part}(" in text] == parts
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

@@ -8,10 +8,11 @@ import pytest
 
 from streamproof.engines.base import Settings
 from streamproof.engines.job import Job
+from streamproof.engines.local import LocalEngine
 from streamproof.engines.spark import SparkEngine
 from streamproof.errors import RunError
 from streamproof.plan import nodes
-from streamproof.plan.expr import Apply, Call, Case, Col, literal
+from streamproof.plan.expr import Apply, Call, Case, Col, Expr, literal
 from streamproof.plan.library import installed
 from streamproof.plan.modules import Module, Registry, uda, udf, udo
 from streamproof.plan.parse import parse
@@ -99,3 +100,48 @@ def test_a_function_is_called_only_where_a_case_asks_for_it(spark_engine: SparkE
     assert [row.payload["half"] for row in run.history.to_rows()] == [0, -1, 1, -1, 2, -1, 3, -1]
     with pytest.raises(RunError, match=r"udf even_only@1 failed: ValueError: . is odd"):
         job(spark_engine, nodes.Select(nodes.Source("S"), (("half", called),)), even_only).run({"S": EVENTS})
+
+
+@udf("half", returns="int64", takes=["int64"])
+def half(value: int) -> int:
+    if value is None or value % 2:
+        raise ValueError(f"{value} is odd")
+    return value // 2
+
+
+@udf("next", returns="int64", takes=["int64"])
+def following(value: int) -> int:
+    if value is None or not value % 2:
+        raise ValueError(f"{value} is even")
+    return value + 1
+
+
+EVEN, SMALL, HALF, NEXT = parse("v % 2 = 0"), parse("v < 4"), Apply("half", (Col("v"),)), Apply("next", (Col("v"),))
+NONE, KNOWN = literal(-1), parse("v is not null")
+ASKED: dict[str, tuple[Expr, ...]] = {
+    "in each branch": (Case(((EVEN, HALF), (KNOWN, NEXT)), NONE),),
+    "in the default": (Case(((parse("v is null"), NONE), (EVEN, HALF)), NEXT),),
+    "in a case in a case": (
+        Case(((SMALL, Case(((EVEN, HALF),), NONE)), (EVEN, HALF), (KNOWN, NEXT)), NONE),
+        Case(((SMALL, NONE), (EVEN, HALF)), Case(((KNOWN, NEXT),), NONE)),
+    ),
+    "the same call, asked for elsewhere": (
+        Case(((Call("and", (SMALL, EVEN)), HALF),), NONE),
+        Case(((SMALL, NONE), (EVEN, HALF)), NONE),
+        Case(((EVEN, HALF),), NONE),
+    ),
+    "in a condition": (Case(((SMALL, NONE), (EVEN, Case(((Call("gt", (HALF, literal(2))), HALF),), NONE))), NONE),),
+    "of what another answers": (Case(((parse("v in (2, 6)"), Apply("next", (HALF,))),), NONE),),
+}
+
+
+@pytest.mark.parametrize("exprs", ASKED.values(), ids=ASKED)
+def test_calls_are_made_where_they_are_asked_for_and_nowhere_else(
+    spark_engine: SparkEngine, exprs: tuple[Expr, ...]
+) -> None:
+    """As on the local engine: each fails on what it is not asked for, also on a null."""
+    unknown = {"kind": "insert", "id": "null", "le": 9, "re": 10, "payload": {"v": None, "k": 0}}
+    plan = nodes.Select(nodes.Source("S"), tuple((f"c{n}", expr) for n, expr in enumerate(exprs)))
+    wanted = Job(plan, LocalEngine(), job(spark_engine, plan, half, following).settings).run({"S": [*EVENTS, unknown]})
+    found = job(spark_engine, plan, half, following).run({"S": [*EVENTS, unknown]})
+    assert found.history == wanted.history
