@@ -24,7 +24,7 @@ from typing import Any, Final, TypeAlias
 from sqlglot import exp
 
 from streamproof.errors import PlanError
-from streamproof.events.schema import Type, decimal, parse_type
+from streamproof.events.schema import KINDS, Type, decimal, parse_type
 from streamproof.plan.aggregates import AGGREGATES
 from streamproof.plan.expr import NULL_LITERAL, Apply, Call, Case, Col, Expr, Side, literal
 from streamproof.plan.fold import cast_to
@@ -114,6 +114,14 @@ def name_of(node: Any) -> str:
     return str(node.this)
 
 
+def word_of(node: Any) -> str:
+    """A word that names something of SQL's or a module's, as sqlglot keeps it: bare, or as a name."""
+    if not isinstance(node, exp.Var):
+        return name_of(node)
+    consumed(node, "this")
+    return str(node.this)
+
+
 def parts_of(node: exp.Column) -> tuple[str, str]:
     """The table that a column names, if it does, and its name."""
     parts = [node.args[name] for name in ("catalog", "db", "table", "this") if node.args.get(name) is not None]
@@ -152,6 +160,7 @@ def _number(digits: str) -> int | float:
 
 def _negative(node: exp.Neg, go: Go) -> Expr:
     if isinstance(node.this, exp.Literal) and not node.this.is_string:  # so that -2^63 is a constant too
+        consumed(node.this, "this", "is_string")
         return literal(-_number(node.this.this))
     return Call("neg", (go(node.this),))
 
@@ -176,6 +185,7 @@ def _in(node: exp.In, go: Go) -> Expr:
 
 def _is(node: exp.Is, go: Go) -> Expr:
     if isinstance(node.expression, exp.Null):
+        consumed(node.expression)
         found = Call("is_null", (go(node.this),))
     else:
         found = Call("same", (go(node.this), go(node.expression)))
@@ -198,7 +208,11 @@ def _cast(node: exp.Cast, go: Go) -> Expr:
 
 
 def _type(node: exp.DataType) -> Type:
-    consumed(node, "this", "expressions", "kind", "nested", "values", nested=False)
+    if not isinstance(node, exp.DataType) or not isinstance(node.this, exp.DType):
+        word = type(node.this if isinstance(node, exp.DataType) else node).__name__.lower()
+        raise Unread(f"{word} is no type here", fix=f"use one of {', '.join(KINDS)}", offset=place(node))
+    by_name = ("kind",) if node.this == exp.DType.USERDEFINED else ()
+    consumed(node, "this", "expressions", "nested", *by_name)
     if node.this == exp.DType.DECIMAL:
         precision, scale = [*map(_digits, node.expressions), 0][:2] if node.expressions else (18, 3)
         if len(node.expressions) > 2:
@@ -219,6 +233,7 @@ def _digits(param: exp.Expr) -> int:
     consumed(param, "this")
     if not isinstance(param.this, exp.Literal) or param.this.is_string or not param.this.this.isdigit():
         raise Unread("decimal takes whole numbers", fix="write decimal(10, 2)", offset=place(param))
+    consumed(param.this, "this", "is_string")
     return int(param.this.this)
 
 
@@ -238,12 +253,13 @@ def _substring(node: exp.Substring, go: Go) -> Expr:
 
 def _extract(node: exp.Extract, go: Go) -> Expr:
     part = node.this
-    if isinstance(part, exp.Var | exp.Literal):
-        consumed(part, "this", "is_string")
-    name = _PARTS.get(part.name.upper()) if isinstance(part, exp.Var | exp.Literal) else None
+    if isinstance(part, exp.Literal):
+        consumed(part, "this", is_string=True)
+    word = part.this if isinstance(part, exp.Literal) else word_of(part)
+    name = _PARTS.get(word.upper())
     if name is None:
         fix = f"use one of {', '.join(_PARTS).lower()}"
-        raise Unread(f"unknown part of a time: {part.name.lower()}", fix=fix, offset=place(node))
+        raise Unread(f"unknown part of a time: {word.lower()}", fix=fix, offset=place(node))
     return call(name, (go(node.expression),))
 
 

@@ -34,7 +34,7 @@ from streamproof.plan.durations import read_span
 from streamproof.plan.expr import TRUE, Call, Col, Expr, Lit
 from streamproof.plan.grammar import DIALECT, Grammar, Unread, consumed, place, statements
 from streamproof.plan.nodes import Direction, Named, Plan
-from streamproof.plan.parse import admit, name_of, parts_of
+from streamproof.plan.parse import admit, name_of, parts_of, word_of
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling, Window
 
 Made = TypeVar("Made")
@@ -327,11 +327,14 @@ class _Reader:
             return _placed(lambda: Aggregate(fn, arg, tuple(map(_constant, rest))), tree)
         params: dict[str, Any] = {}
         for part in rest:
-            if not isinstance(part, exp.PropertyEQ | exp.Kwarg) or part.this.name in params:
+            named = isinstance(part, exp.PropertyEQ | exp.Kwarg)
+            if named:
+                consumed(part, "this", "expression")
+            param = word_of(part.this) if named else ""
+            if not named or param in params:
                 fix = f"write {call.fn}(v, p => 2), each parameter once"
                 raise Unread(f"{call.fn} takes an expression and named parameters", fix=fix, offset=place(part, tree))
-            consumed(part, "this", "expression")
-            params[part.this.name] = _constant(part.expression)
+            params[param] = _constant(part.expression)
         if first is None or isinstance(first, exp.PropertyEQ | exp.Kwarg):
             fix = f"write {call.fn}(v, p => 2)"
             raise Unread(f"{call.fn} takes an expression and named parameters", fix=fix, offset=place(tree))
@@ -346,6 +349,7 @@ class _Reader:
         items.pop(0)
         if not items:
             raise Unread("TOP needs columns", fix="write SELECT TOP 3 BY v DESC * FROM S …", offset=place(first))
+        consumed(first, "this", "expressions")
         count, *orders = first.expressions
         return _Top(int(count.this), first, list(zip(orders[::2], orders[1::2], strict=True)))
 
