@@ -29,7 +29,7 @@ from streamproof.plan.aggregates import AGGREGATES
 from streamproof.plan.expr import NULL_LITERAL, Apply, Call, Case, Col, Expr, Side, literal
 from streamproof.plan.fold import cast_to
 from streamproof.plan.functions import FUNCTIONS, OTHER_NAMES
-from streamproof.plan.grammar import Unread, condition, consumed, place, too_deep
+from streamproof.plan.grammar import Unread, check_kept, condition_of, consumed, place, tokens_of, too_deep
 
 MAX_TEXT: Final = 20_000
 MAX_DEPTH: Final = 200
@@ -42,7 +42,11 @@ def parse(text: str) -> Expr:
     if len(text) > MAX_TEXT:
         raise PlanError(f"an expression of {len(text)} characters", fix=f"at most {MAX_TEXT}", name="limit_exceeded")
     try:
-        return admit(condition(text))
+        tokens = tokens_of(text)
+        tree = condition_of(tokens, text)
+        found = admit(tree)
+        check_kept(tokens, tree)
+        return found
     except Unread as error:
         raise PlanError(error.what, at=text, fix=error.fix, name=error.name) from None
 
@@ -207,7 +211,7 @@ def _cast(node: exp.Cast, go: Go) -> Expr:
     return cast_to(go(node.this), _type(node.to), strict=not isinstance(node, exp.TryCast))
 
 
-def _type(node: exp.DataType) -> Type:
+def _type(node: Any) -> Type:
     if not isinstance(node, exp.DataType) or not isinstance(node.this, exp.DType):
         word = type(node.this if isinstance(node, exp.DataType) else node).__name__.lower()
         raise Unread(f"{word} is no type here", fix=f"use one of {', '.join(KINDS)}", offset=place(node))

@@ -32,12 +32,13 @@ from streamproof.plan.aggregates import AGGREGATES, Aggregate
 from streamproof.plan.driven.places import pointed
 from streamproof.plan.durations import read_span
 from streamproof.plan.expr import TRUE, Call, Col, Expr, Lit
-from streamproof.plan.grammar import DIALECT, Grammar, Unread, consumed, place, statements
+from streamproof.plan.grammar import DIALECT, Grammar, Unread, check_kept, consumed, place, statements
 from streamproof.plan.nodes import Direction, Named, Plan
 from streamproof.plan.parse import admit, name_of, parts_of, word_of
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling, Window
 
 Made = TypeVar("Made")
+MAX_SIZE = 200_000  # characters of a text
 WINDOWS = ("tumbling", "hopping", "snapshot", "count_start", "count_end")
 EXAMPLE = "write e.g. SELECT k, count(*) FROM S GROUP BY k, TUMBLING(10 s)"
 _JOINS: dict[tuple[str, str], type[nodes.Join | nodes.AntiJoin]] = {
@@ -59,7 +60,7 @@ def loads(text: str) -> Plan:
 
 def loads_all(text: str) -> dict[str, Plan]:
     """The plans of all statements, by their number."""
-    check_size(text)
+    check_size(text, MAX_SIZE)
     plans: list[Plan] = []
     statement: Statement | None = None
     try:
@@ -86,7 +87,10 @@ def _plans(statement: Statement, text: str) -> list[Plan]:
         trees = statements(statement.tokens, text)
     except Unread as error:
         raise Unread(error.what, fix=EXAMPLE, offset=error.offset, name=error.name) from None
-    return [_Reader(statement.tops).plan(tree) for tree in trees]
+    plans = [_Reader(statement.tops).plan(tree) for tree in trees]
+    for tree in trees:
+        check_kept(statement.tokens, tree)
+    return plans
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,6 +355,9 @@ class _Reader:
             raise Unread("TOP needs columns", fix="write SELECT TOP 3 BY v DESC * FROM S …", offset=place(first))
         consumed(first, "this", "expressions")
         count, *orders = first.expressions
+        if len(orders) % 2:
+            fix = "write e.g. SELECT TOP 3 BY v DESC, k ASC k, v FROM S"
+            raise Unread("TOP n BY takes ASC or DESC after each expression", fix=fix, offset=place(first))
         return _Top(int(count.this), first, list(zip(orders[::2], orders[1::2], strict=True)))
 
     def _ranked(self, source: _From, items: list[exp.Expr], keys: tuple[str, ...], window: Window, top: _Top) -> Plan:
@@ -436,9 +443,15 @@ def _alias(tree: exp.Expr) -> str:
         return ""
     consumed(alias, "this")
     name = name_of(alias.this)
-    if name.upper() == "FINAL" and not alias.this.args.get("quoted"):
-        raise Unread("FINAL is not supported here", fix="leave it out", offset=place(alias))
+    if name.upper() in _NO_NAMES and not alias.this.args.get("quoted"):
+        fix = f'leave it out; if the stream is to be called that, write AS "{name}"'
+        raise Unread(f"{name.upper()} is not supported here", fix=fix, offset=place(alias))
     return name
+
+
+_NO_NAMES = {*DIALECT.tokenizer_class.KEYWORDS, "BROADCAST", "EMIT", "FINAL", "GLOBAL", "NOLOCK", "ONLY", "PREWHERE",
+             "PRIOR", "SETTINGS", "TIES", "UNSIGNED"}  # fmt: skip
+"""Words that mean something after a stream in the SQL of one system or another; sqlglot takes them for its name."""
 
 
 def _inside(item: exp.Expr) -> exp.Expr:
