@@ -206,7 +206,8 @@ def consumed(node: exp.Expr, *names: str, **settled: object) -> None:
 _CLAUSES: Final[dict[str, str]] = {
     "all": "GROUP BY ALL or DISTINCT", "by_name": "BY NAME", "columns": "a list of columns after a name",
     "connect": "CONNECT BY", "db": "a name with a database", "except_": "EXCLUDE", "field": "IN without a list",
-    "hints": "a hint", "laterals": "LATERAL", "locks": "FOR UPDATE", "match": "MATCH_RECOGNIZE", "order": "ORDER BY",
+    "hints": "a hint", "joins": "a JOIN in parentheses", "kind": "a kind of UNION",
+    "laterals": "LATERAL", "locks": "FOR UPDATE", "match": "MATCH_RECOGNIZE", "order": "ORDER BY",
     "pivots": "PIVOT", "sample": "SAMPLE", "system_time": "FOR SYSTEM_TIME", "totals": "WITH TOTALS",
     "version": "AS OF", "when": "AT", "windows": "WINDOW", "unnest": "IN UNNEST", "method": "JOIN",
 }  # fmt: skip
@@ -215,7 +216,7 @@ _WAYS: Final[dict[str, str]] = {
     "columns": "rename columns in FROM (SELECT v AS x FROM S)",
     "distinct": "group by the columns and SNAPSHOT",
     "except_": "list the columns that you want",
-    "field": "write v in (1, 2)",
+    "field": "write v in (1, 2), or contains(k, 'a')",
     "having": "put the query in FROM (…) and filter it with WHERE",
     "limit": f"streams have no end; {_BEST}",
     "method": "use JOIN, LEFT JOIN, FULL JOIN or ANTI JOIN with ON",
@@ -268,10 +269,10 @@ _PRINTED_IN_OTHER_WORDS: Final[dict[type[exp.Expr], tuple[str, ...]]] = {
 
 
 def _words(tokens: Sequence[Token], *, names: bool = False) -> Counter[str]:
-    """The words of a text but its constants and the names of its types, which have several; quoted names on request."""
+    """The words and stars of a text but constants and names of types, which have several; quoted names if asked."""
     skipped = {TokenType.STRING, *_PLAIN_TYPES, *([] if names else [TokenType.IDENTIFIER])}
     plain = (token.text.upper() for token in tokens if token.token_type not in skipped)
-    return Counter(word for text in plain for word in text.split() if word[0].isalpha())
+    return Counter(word for text in plain for word in text.split() if word[0].isalpha() or word == "*")
 
 
 _PLAIN_TYPES: Final = frozenset(DuckDB.Parser.TYPE_TOKENS - DuckDB.Parser.NESTED_TYPE_TOKENS)

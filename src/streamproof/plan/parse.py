@@ -7,7 +7,7 @@ Traceback (most recent call last):
 ...
 streamproof.errors.PlanError: subqueries cannot stand in an expression
   at: v in (select 1)
-  fix: use columns, constants, operators and functions of the library
+  fix: join the other query instead: JOIN, or ANTI JOIN for what has none there
 
 Law: every node says which of its arguments it reads (`RULES`), and one that has any other is refused.
 """
@@ -70,22 +70,31 @@ def _admit(node: Any, depth: int, column: Columns) -> Expr:
         return column(node)
     rule = RULES.get(type(node))
     if rule is None:
-        word = _WORDS.get(type(node).__name__, type(node).__name__)
-        raise Unread(f"{word} cannot stand in an expression", fix=LIBRARY, offset=place(node))
+        word = WORDS.get(type(node).__name__, type(node).__name__)
+        raise Unread(f"{word} cannot stand in an expression", fix=_INSTEAD.get(word, LIBRARY), offset=place(node))
     consumed(node, *rule.reads, **rule.settled)
     try:
         return rule.build(node, go)
-    except Unread:
+    except Unread as error:
+        if error.offset is None:
+            error.offset = place(node)
         raise
     except PlanError as error:
         raise Unread(error.what, fix=error.fix, offset=place(node), name=error.name) from None
 
 
-_WORDS: Final = {"Select": "subqueries", "Subquery": "subqueries", "Exists": "subqueries", "Union": "subqueries",
+WORDS: Final = {"Select": "subqueries", "Subquery": "subqueries", "Exists": "subqueries", "Union": "subqueries",
                  "Concat": "two constants side by side", "Distinct": "DISTINCT", "Order": "ORDER BY", "Star": "*",
                  "Filter": "FILTER", "IgnoreNulls": "IGNORE NULLS", "RespectNulls": "RESPECT NULLS",
                  "WithinGroup": "WITHIN GROUP", "Window": "OVER", "Collate": "COLLATE",
                  "AtTimeZone": "AT TIME ZONE"}  # fmt: skip
+_INSTEAD: Final = {
+    "subqueries": "join the other query instead: JOIN, or ANTI JOIN for what has none there",
+    "FILTER": "choose inside: sum(case when k = 'a' then v end)",
+    "OVER": "group by a window, or use TOP n BY",
+    "Interval": "times are whole ticks here; windows take lengths such as TUMBLING(10 s)",
+    "ILike": "write lower(k) like 'a%'",
+}
 Go: TypeAlias = Callable[[Any], Expr]
 
 
@@ -181,7 +190,7 @@ def _between(node: exp.Between, go: Go) -> Expr:
 
 def _in(node: exp.In, go: Go) -> Expr:
     if node.args.get("query") is not None:
-        raise Unread("subqueries cannot stand in an expression", fix=LIBRARY, offset=place(node))
+        raise Unread("subqueries cannot stand in an expression", fix=_INSTEAD["subqueries"], offset=place(node))
     if not node.expressions:
         raise Unread("in needs at least one value", fix="write v in (1, 2)", offset=place(node))
     return Call("in", (go(node.this), *map(go, node.expressions)))

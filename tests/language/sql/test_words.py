@@ -33,7 +33,8 @@ WORDS = sorted({word for word in DIALECT.tokenizer_class.KEYWORDS if word[:1].is
     "FILTER (WHERE x)", "FOR UPDATE", "FOR SYSTEM_TIME AS OF x", "FORMAT", "GLOBAL", "IGNORE NULLS", "LATERAL", "LIMIT",
     "LIMIT 1 BY x", "NULLS FIRST", "ONLY", "ORDER BY x", "OVER ()", "POSITIONAL", "PREWHERE x", "PRIOR",
     "RESPECT NULLS", "SAMPLE 1", "SETTINGS x = 1", "START WITH x", "TABLESAMPLE (1)", "UNSIGNED", "WITH ORDINALITY",
-    "WITH ROLLUP", "WITH TIES", "WITH TOTALS", "WITHIN GROUP (ORDER BY x)", "'x'", ",", ", ,", "AS", "//", "#", "@", "?", ":", "=>",
+    "WITH ROLLUP", "WITH TIES", "WITH TOTALS", "WITHIN GROUP (ORDER BY x)", "'x'", ",", ", ,", "AS", "//", "#", "@",
+    "?", ":", "=>",
 })  # fmt: skip
 HARMLESS: Final = re.compile(r"SELECT ALL |FROM A AS a|JOIN B AS b|LEFT OUTER JOIN")
 """What says what goes without saying, in SQL's own grammar."""

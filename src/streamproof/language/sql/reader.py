@@ -34,7 +34,7 @@ from streamproof.plan.durations import read_span
 from streamproof.plan.expr import TRUE, Call, Col, Expr, Lit
 from streamproof.plan.grammar import DIALECT, Grammar, Unread, check_kept, consumed, place, statements
 from streamproof.plan.nodes import Direction, Named, Plan
-from streamproof.plan.parse import admit, name_of, parts_of, word_of
+from streamproof.plan.parse import WORDS, admit, name_of, parts_of, word_of
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling, Window
 
 Made = TypeVar("Made")
@@ -318,6 +318,8 @@ class _Reader:
         self, tree: exp.Expr, source: _From, inner: Plan, window: Window, name: str
     ) -> Aggregate | nodes.Uda:
         call = _call_of(tree)
+        if type(tree).__name__ in WORDS:
+            admit(tree)
         if call is None or call.kind == "rank":
             fix = "compute it in FROM (…) first, or around the result"
             raise Unread("this is neither a column nor an aggregate", fix=fix, offset=place(tree))
@@ -475,6 +477,8 @@ def _name(item: exp.Expr) -> str:
     if call is not None:
         column = call.args[0] if call.args else None
         return f"{call.fn}_{column.name}" if isinstance(column, exp.Column) else call.fn
+    if type(item).__name__ in WORDS:
+        admit(item)  # which says what it is
     raise Unread("an expression of SELECT has no name", fix="name it: … AS x", offset=place(item))
 
 
@@ -549,6 +553,8 @@ def _window(part: exp.Expr) -> Window | None:
 
 
 def _length(arg: exp.Expr, window: exp.Expr) -> int | str:
+    if isinstance(arg, exp.Interval):
+        raise Unread("a window takes lengths of time", fix="write TUMBLING(10 s)", offset=place(arg, window))
     value = _constant(arg)
     if isinstance(value, bool) or not isinstance(value, int | str):
         fix = "write TUMBLING(10 s) or TUMBLING(10)"

@@ -85,6 +85,8 @@ def _spans(tokens: Sequence[Token], text: str) -> Iterator[Token]:
             group = depth
         elif group is not None and depth < group:
             group = None
+        if token.token_type == TokenType.SESSION:  # no word of a grammar here
+            token = _like(token, TokenType.VAR, token.text)
         end = at + 1
         begins = at > 0 and tokens[at - 1].token_type in (TokenType.L_PAREN, TokenType.COMMA)
         if token.token_type == TokenType.NUMBER and begins and group is not None and depth == group + 1:
