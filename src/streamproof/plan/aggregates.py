@@ -31,7 +31,10 @@ class Aggregate:
         if self.fn not in AGGREGATES:
             raise PlanError(f'unknown aggregate "{self.fn}"', fix=did_you_mean(self.fn, AGGREGATES))
         if self.arg is None and self.fn != "count":
-            raise PlanError(f"{self.fn} needs an expression to aggregate", fix=f'write ["{self.fn}", "column"]')
+            raise PlanError(
+                f"{self.fn} needs an expression to aggregate",
+                fix=f'write ["{self.fn}", "column"] in plan files, {self.fn}(column) in text',
+            )
         AGGREGATES[self.fn].check_params(self.params)
 
     @property
@@ -98,7 +101,8 @@ class AggregateFunction:
     def check_params(self, params: tuple[Value, ...]) -> None:
         wanted = 0 if self.parameter is None else 1
         if len(params) != wanted:
-            form = f'["{self.name}", "v"{f", {self.parameter}" if self.parameter else ""}]'
+            more = f", {self.parameter}" if self.parameter else ""
+            form = f'["{self.name}", "v"{more}] in plan files, {self.name}(v{more}) in text'
             raise PlanError(
                 f"{self.name} takes {wanted} parameters, got {len(params)}",
                 fix=f"{self.summary}: write {form}" if self.parameter else f"write {form}",

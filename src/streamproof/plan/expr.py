@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import chain
 from typing import Final, Literal, TypeAlias
 
 from streamproof.errors import PlanError
@@ -131,6 +132,18 @@ def children(expr: Expr) -> tuple[Expr, ...]:
         case Case(branches=branches, default=default):
             return (*(part for branch in branches for part in branch), default)
     return ()
+
+
+def operands(call: Call) -> tuple[Expr, ...]:
+    """The arguments of a function. Texts that are joined to joined texts are all joined at once.
+
+    >>> operands(Call("concat", (Call("concat", (Col("a"), Col("b"))), Col("c"))))
+    (Col(name='a', side=None), Col(name='b', side=None), Col(name='c', side=None))
+    """
+    if call.fn != "concat":
+        return call.args
+    nested = (operands(arg) if isinstance(arg, Call) and arg.fn == "concat" else (arg,) for arg in call.args)
+    return tuple(chain.from_iterable(nested))
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from streamproof.errors import RunError
 from streamproof.events.weights import MOST_LISTED
@@ -26,6 +27,31 @@ class Limits:
 
     windows_per_event: int = 1_000_000
     events_listed: int = MOST_LISTED
+
+
+LONGEST_TEXT: Final = 10_000_000
+"""The most bytes, in UTF-8, of a text that an expression makes of others. What comes from outside is as it is."""
+
+LARGEST_COLUMN: Final = 2**30
+"""The most bytes of all texts that an expression makes of one batch, where events are held in memory."""
+
+
+def too_long_text(size: int | str) -> RunError:
+    """The error of an expression that would make a longer text."""
+    return RunError(
+        f"a text of {size} bytes would be made; the limit is {LONGEST_TEXT}",
+        fix="shorten the parts before, e.g. with substr",
+        name="limit_exceeded",
+    )
+
+
+def too_large_column(size: int) -> RunError:
+    """The error of texts that would together take more memory than a batch may."""
+    return RunError(
+        f"texts of {size} bytes would be made in one batch; the limit is {LARGEST_COLUMN}",
+        fix="shorten them, e.g. with substr, or use smaller batches",
+        name="limit_exceeded",
+    )
 
 
 def too_many_rows(limit: int, *, at: str) -> RunError:

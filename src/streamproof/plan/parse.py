@@ -7,7 +7,7 @@ Traceback (most recent call last):
 ...
 streamproof.errors.PlanError: subqueries cannot stand in an expression
   at: v in (select 1)
-  fix: use columns, constants, operators and functions of the library
+  fix: join the other query instead: JOIN, or ANTI JOIN for what has none there
 
 Law: every node says which of its arguments it reads (`RULES`), and one that has any other is refused.
 """
@@ -24,12 +24,12 @@ from typing import Any, Final, TypeAlias
 from sqlglot import exp
 
 from streamproof.errors import PlanError
-from streamproof.events.schema import Type, decimal, parse_type
+from streamproof.events.schema import KINDS, Type, decimal, parse_type
 from streamproof.plan.aggregates import AGGREGATES
 from streamproof.plan.expr import NULL_LITERAL, Apply, Call, Case, Col, Expr, Side, literal
 from streamproof.plan.fold import cast_to
 from streamproof.plan.functions import FUNCTIONS, OTHER_NAMES
-from streamproof.plan.grammar import Unread, condition, consumed, place, too_deep
+from streamproof.plan.grammar import Unread, check_kept, condition_of, consumed, place, tokens_of, too_deep
 
 MAX_TEXT: Final = 20_000
 MAX_DEPTH: Final = 200
@@ -42,7 +42,11 @@ def parse(text: str) -> Expr:
     if len(text) > MAX_TEXT:
         raise PlanError(f"an expression of {len(text)} characters", fix=f"at most {MAX_TEXT}", name="limit_exceeded")
     try:
-        return admit(condition(text))
+        tokens = tokens_of(text)
+        tree = condition_of(tokens, text)
+        found = admit(tree)
+        check_kept(tokens, tree)
+        return found
     except Unread as error:
         raise PlanError(error.what, at=text, fix=error.fix, name=error.name) from None
 
@@ -66,22 +70,31 @@ def _admit(node: Any, depth: int, column: Columns) -> Expr:
         return column(node)
     rule = RULES.get(type(node))
     if rule is None:
-        word = _WORDS.get(type(node).__name__, type(node).__name__)
-        raise Unread(f"{word} cannot stand in an expression", fix=LIBRARY, offset=place(node))
+        word = WORDS.get(type(node).__name__, type(node).__name__)
+        raise Unread(f"{word} cannot stand in an expression", fix=_INSTEAD.get(word, LIBRARY), offset=place(node))
     consumed(node, *rule.reads, **rule.settled)
     try:
         return rule.build(node, go)
-    except Unread:
+    except Unread as error:
+        if error.offset is None:
+            error.offset = place(node)
         raise
     except PlanError as error:
         raise Unread(error.what, fix=error.fix, offset=place(node), name=error.name) from None
 
 
-_WORDS: Final = {"Select": "subqueries", "Subquery": "subqueries", "Exists": "subqueries", "Union": "subqueries",
+WORDS: Final = {"Select": "subqueries", "Subquery": "subqueries", "Exists": "subqueries", "Union": "subqueries",
                  "Concat": "two constants side by side", "Distinct": "DISTINCT", "Order": "ORDER BY", "Star": "*",
                  "Filter": "FILTER", "IgnoreNulls": "IGNORE NULLS", "RespectNulls": "RESPECT NULLS",
                  "WithinGroup": "WITHIN GROUP", "Window": "OVER", "Collate": "COLLATE",
                  "AtTimeZone": "AT TIME ZONE"}  # fmt: skip
+_INSTEAD: Final = {
+    "subqueries": "join the other query instead: JOIN, or ANTI JOIN for what has none there",
+    "FILTER": "choose inside: sum(case when k = 'a' then v end)",
+    "OVER": "group by a window, or use TOP n BY",
+    "Interval": "times are whole ticks here; windows take lengths such as TUMBLING(10 s)",
+    "ILike": "write lower(k) like 'a%'",
+}
 Go: TypeAlias = Callable[[Any], Expr]
 
 
@@ -111,6 +124,14 @@ def name_of(node: Any) -> str:
     if not isinstance(node, exp.Identifier):
         raise Unread("a name is expected", fix='write names bare, or in double quotes: "two words"', offset=place(node))
     consumed(node, "this", "quoted")
+    return str(node.this)
+
+
+def word_of(node: Any) -> str:
+    """A word that names something of SQL's or a module's, as sqlglot keeps it: bare, or as a name."""
+    if not isinstance(node, exp.Var):
+        return name_of(node)
+    consumed(node, "this")
     return str(node.this)
 
 
@@ -152,6 +173,7 @@ def _number(digits: str) -> int | float:
 
 def _negative(node: exp.Neg, go: Go) -> Expr:
     if isinstance(node.this, exp.Literal) and not node.this.is_string:  # so that -2^63 is a constant too
+        consumed(node.this, "this", "is_string")
         return literal(-_number(node.this.this))
     return Call("neg", (go(node.this),))
 
@@ -168,7 +190,7 @@ def _between(node: exp.Between, go: Go) -> Expr:
 
 def _in(node: exp.In, go: Go) -> Expr:
     if node.args.get("query") is not None:
-        raise Unread("subqueries cannot stand in an expression", fix=LIBRARY, offset=place(node))
+        raise Unread("subqueries cannot stand in an expression", fix=_INSTEAD["subqueries"], offset=place(node))
     if not node.expressions:
         raise Unread("in needs at least one value", fix="write v in (1, 2)", offset=place(node))
     return Call("in", (go(node.this), *map(go, node.expressions)))
@@ -176,6 +198,7 @@ def _in(node: exp.In, go: Go) -> Expr:
 
 def _is(node: exp.Is, go: Go) -> Expr:
     if isinstance(node.expression, exp.Null):
+        consumed(node.expression)
         found = Call("is_null", (go(node.this),))
     else:
         found = Call("same", (go(node.this), go(node.expression)))
@@ -197,8 +220,12 @@ def _cast(node: exp.Cast, go: Go) -> Expr:
     return cast_to(go(node.this), _type(node.to), strict=not isinstance(node, exp.TryCast))
 
 
-def _type(node: exp.DataType) -> Type:
-    consumed(node, "this", "expressions", "kind", "nested", "values", nested=False)
+def _type(node: Any) -> Type:
+    if not isinstance(node, exp.DataType) or not isinstance(node.this, exp.DType):
+        word = type(node.this if isinstance(node, exp.DataType) else node).__name__.lower()
+        raise Unread(f"{word} is no type here", fix=f"use one of {', '.join(KINDS)}", offset=place(node))
+    by_name = ("kind",) if node.this == exp.DType.USERDEFINED else ()
+    consumed(node, "this", "expressions", "nested", *by_name)
     if node.this == exp.DType.DECIMAL:
         precision, scale = [*map(_digits, node.expressions), 0][:2] if node.expressions else (18, 3)
         if len(node.expressions) > 2:
@@ -219,6 +246,7 @@ def _digits(param: exp.Expr) -> int:
     consumed(param, "this")
     if not isinstance(param.this, exp.Literal) or param.this.is_string or not param.this.this.isdigit():
         raise Unread("decimal takes whole numbers", fix="write decimal(10, 2)", offset=place(param))
+    consumed(param.this, "this", "is_string")
     return int(param.this.this)
 
 
@@ -238,12 +266,13 @@ def _substring(node: exp.Substring, go: Go) -> Expr:
 
 def _extract(node: exp.Extract, go: Go) -> Expr:
     part = node.this
-    if isinstance(part, exp.Var | exp.Literal):
-        consumed(part, "this", "is_string")
-    name = _PARTS.get(part.name.upper()) if isinstance(part, exp.Var | exp.Literal) else None
+    if isinstance(part, exp.Literal):
+        consumed(part, "this", is_string=True)
+    word = part.this if isinstance(part, exp.Literal) else word_of(part)
+    name = _PARTS.get(word.upper())
     if name is None:
         fix = f"use one of {', '.join(_PARTS).lower()}"
-        raise Unread(f"unknown part of a time: {part.name.lower()}", fix=fix, offset=place(node))
+        raise Unread(f"unknown part of a time: {word.lower()}", fix=fix, offset=place(node))
     return call(name, (go(node.expression),))
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from streamproof.engines.oracle.dialect import MARK
 from streamproof.errors import RunError, StreamproofError
 from streamproof.events.schema import FLOAT64, INT64, Schema, Type
+from streamproof.plan.limits import too_long_text
 
 Columns: TypeAlias = "tuple[tuple[str, Type], ...]"
 
@@ -80,6 +81,8 @@ def marked_error(message: str) -> StreamproofError | None:
         return None
     name, to, value = (*rest.split("|", 2), "")[:3]
     shown = value.partition("\n")[0]
+    if name == "limit_exceeded":
+        return too_long_text(shown)
     if name == "overflow":
         return RunError(f"{shown} does not fit into {to}", fix="use try_cast, which gives null there", name="overflow")
     return RunError(f"{shown!r} is not a {to}", fix="use try_cast, which gives null there", name="bad_input")

@@ -8,6 +8,7 @@ from streamproof.engines.oracle.dialect import Dialect, Rule, Sql, quote
 from streamproof.engines.oracle.functions import SHARED, call, days_of, exact
 from streamproof.engines.oracle.letters import case_pairs
 from streamproof.events.schema import FLOAT64, INT64, STRING, Type
+from streamproof.plan.limits import LONGEST_TEXT
 
 
 def _unless(bad: str, value: str) -> Rule:
@@ -104,6 +105,42 @@ def _substr(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
     return dialect.let(args[1], lambda s: dialect.let(args[2], lambda n: cut(s, n)))
 
 
+_FEW: Final = 20
+
+
+def _concat(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
+    """Texts in a row, if they are no longer together than a text may be."""
+    joined = _in_a_row([arg.text for arg in args])
+    if len(args) <= _FEW and all(arg.atom for arg in args):
+        return _limited(dialect, " + ".join(f"strlen({arg.text})" for arg in args), joined)
+    return dialect.let(Sql(joined, result), lambda text: _limited(dialect, f"strlen({text})", text))
+
+
+def _in_a_row(texts: list[str]) -> str:
+    """In pairs of pairs, because DuckDB reads expressions to a certain depth."""
+    if len(texts) == 1:
+        return texts[0]
+    half = len(texts) // 2
+    return f"({_in_a_row(texts[:half])} || {_in_a_row(texts[half:])})"
+
+
+def _replace(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
+    """What is taken out counts how often it is there."""
+
+    def body(text: str, old: str, new: str) -> str:
+        count = f"(strlen({text}) - strlen(replace({text}, {old}, ''))) // strlen({old})"
+        size = f"strlen({text}) + {count} * (strlen({new}) - strlen({old}))"
+        return _limited(dialect, size, f"replace({text}, {old}, {new})")
+
+    text, old, new = args
+    return dialect.let(text, lambda a: dialect.let(old, lambda b: dialect.let(new, lambda c: body(a, b, c))))
+
+
+def _limited(dialect: Dialect, size: str, text: str) -> str:
+    failed = dialect.fail("limit_exceeded", size, STRING)
+    return f"CASE WHEN {size} > {LONGEST_TEXT} THEN {failed} ELSE {text} END"
+
+
 def _letters(name: str) -> Rule:
     """ASCII by the database; the rest letter by letter, so that every engine agrees."""
 
@@ -144,7 +181,8 @@ FUNCTIONS: Final[dict[str, Rule]] = SHARED | {
     "sqrt": _unless("{0} < 0", "sqrt({0})"), "ln": _unless("{0} <= 0", "ln({0})"),
     "log10": _unless("{0} <= 0", "log10({0})"), "exp": call("exp"), "power": _POWER,
     "lower": _letters("lower"), "upper": _letters("upper"), "trim": _blanks("trim"), "ltrim": _blanks("ltrim"),
-    "rtrim": _blanks("rtrim"), "substr": _substr, "contains": call("contains"), "ends_with": call("ends_with"),
+    "rtrim": _blanks("rtrim"), "concat": _concat, "replace": _replace,
+    "substr": _substr, "contains": call("contains"), "ends_with": call("ends_with"),
     "year": _calendar("year"), "month": _calendar("month"), "day": _calendar("day"),
     "day_of_year": _calendar("dayofyear"),
 }  # fmt: skip

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from streamproof.engines.oracle.dialect import Dialect, Sql, literal
 from streamproof.events.schema import BOOL, FLOAT64, INT64, MAX_PRECISION, NULL, STRING, Type, decimal
-from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit, columns_of, walk
+from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit, columns_of, operands, walk
 from streamproof.plan.functions import as_decimal, common_type, result_type
 
 ALIKE = frozenset({"eq", "ne", "lt", "lte", "gt", "gte", "same", "in", "coalesce", "least", "greatest", "nullif"})
@@ -38,8 +38,8 @@ def translate(expr: Expr, env: Env, dialect: Dialect) -> Sql:
             return _null(NULL, dialect) if found.type == NULL else found
         case Lit(value, kind):
             return Sql(literal(dialect, value, kind), kind, atom=True, constant=True, value=value)
-        case Call(fn, args):
-            return _call(fn, [translate(arg, env, dialect) for arg in args], dialect)
+        case Call(fn):
+            return _call(fn, [translate(arg, env, dialect) for arg in operands(expr)], dialect)
         case Cast(arg, to, strict):
             return _cast(translate(arg, env, dialect), to, dialect, strict=strict)
         case Case(branches, default):

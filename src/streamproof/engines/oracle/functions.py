@@ -70,10 +70,6 @@ def minus(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
     return f"CAST(- {args[0].text} AS {dialect.type_name(result)})"
 
 
-def concat(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
-    return "(" + " || ".join(arg.text for arg in args) + ")"
-
-
 def null_if(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
     """Compared in the common type; the value keeps the type of the first."""
     first, second = args
@@ -145,7 +141,7 @@ SHARED: Final[dict[str, Rule]] = {
     "lt": compared("<"), "lte": compared("<="), "gt": compared(">"), "gte": compared(">="),
     "in": one_of, "is_null": is_null, "and": infix("AND"), "or": infix("OR"), "not": negation,
     "coalesce": call("coalesce"), "nullif": null_if, "least": extreme("least"), "greatest": extreme("greatest"),
-    "concat": concat, "length": call("length"), "replace": call("replace"), "starts_with": call("starts_with"),
+    "length": call("length"), "starts_with": call("starts_with"),
     "like": like, "instant": instant,
     "hour": part_of_day(3600 * 10**6, 24), "minute": part_of_day(60 * 10**6, 60), "second": part_of_day(10**6, 60),
     "day_of_week": day_of_week, "epoch": epoch,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Final
 
 from streamproof.engines.oracle.dialect import Dialect, Rule, Sql, quote, whole
@@ -61,6 +62,10 @@ def _substr(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
     return call("pg_temp.sp_substr" if len(args) == 3 else "pg_temp.sp_substr_from")(dialect, args, result)
 
 
+def _concat(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
+    return reduce(lambda a, b: f"pg_temp.sp_concat({a}, {b})", (arg.text for arg in args))
+
+
 def _calendar(name: str) -> Rule:
     def rule(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
         return f"pg_temp.{name}({days_of(dialect, args[0])})"
@@ -95,6 +100,7 @@ FUNCTIONS: Final[dict[str, Rule]] = SHARED | {
     "sqrt": _helper("sp_sqrt"), "ln": _helper("sp_ln"), "log10": _helper("sp_log10"), "exp": _helper("sp_exp"),
     "power": _helper("sp_power"), "lower": _helper("sp_lower"), "upper": _helper("sp_upper"),
     "trim": _template("btrim({0}, ' ')"), "ltrim": _template("ltrim({0}, ' ')"), "rtrim": _template("rtrim({0}, ' ')"),
+    "concat": _concat, "replace": _helper("sp_replace"),
     "substr": _substr, "contains": _template("(strpos({0}, {1}) > 0)"), "ends_with": _helper("sp_ends_with"),
     "length": _template("CAST(length({0}) AS BIGINT)"),
     "year": _calendar("sp_year"), "month": _calendar("sp_month"), "day": _calendar("sp_day"),

@@ -12,6 +12,7 @@ from typing import Final
 from streamproof.engines.oracle.dialect import MARK, quote
 from streamproof.engines.oracle.letters import case_pairs
 from streamproof.engines.oracle.postgres_conversions import CONVERSIONS, function
+from streamproof.plan.limits import LONGEST_TEXT
 
 _NAME: Final = re.compile(r"pg_temp\.(sp_\w+)")
 
@@ -149,6 +150,31 @@ LIBRARY: Final[dict[str, str]] = {
     # --- text
     "sp_lower": "",  # filled in below: they carry a long table
     "sp_upper": "",
+    "sp_limited": function(
+        "sp_limited(size bigint)",
+        "boolean",
+        f"IF size > {LONGEST_TEXT} THEN RAISE EXCEPTION USING MESSAGE ="
+        f" '{MARK}|limit_exceeded|string|' || size; END IF; RETURN true;",
+        volatile=True,
+    ),
+    "sp_concat": function(
+        "sp_concat(a text, b text)",
+        "text",
+        "IF pg_temp.sp_limited(octet_length(a)::bigint + octet_length(b)) THEN RETURN a || b; END IF;",
+        volatile=True,
+    ),
+    "sp_replace": function(
+        "sp_replace(s text, old text, new text)",
+        "text",
+        """DECLARE count bigint := (octet_length(s) - octet_length(replace(s, old, ''))) / nullif(octet_length(old), 0);
+        BEGIN
+          IF pg_temp.sp_limited(octet_length(s) + count * (octet_length(new) - octet_length(old))) THEN
+            RETURN replace(s, old, new);
+          END IF;
+          RETURN s;
+        END""",
+        volatile=True,
+    ),
     "sp_substr": function(
         "sp_substr(s text, start bigint, size bigint)",
         "text",

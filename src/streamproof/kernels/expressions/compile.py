@@ -46,8 +46,8 @@ class Evaluation:
             return no_values(self.type.arrow)
         try:
             return spread(widen(self.evaluate(columns), self.type), columns.rows)
-        except pa.ArrowCapacityError as error:
-            what, fix = "a column of text is larger than 2 GB", "use smaller batches"
+        except (pa.ArrowCapacityError, MemoryError) as error:
+            what, fix = "a column is larger than 2 GB, or than the memory that is left", "use smaller batches"
             raise RunError(what, at=to_text(self.expr), fix=fix, name="limit_exceeded") from error
         except StreamproofError as error:
             raise error.located(to_text(self.expr)) from error.__cause__

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any, Final
 
 import numpy as np
@@ -23,13 +24,40 @@ from streamproof.kernels.expressions import letters
 from streamproof.kernels.expressions.udf import distinct
 from streamproof.kernels.expressions.vectors import Datum, null_flags, raw, rows_of, spread
 from streamproof.plan.expr import INT64_MIN
+from streamproof.plan.limits import LARGEST_COLUMN, LONGEST_TEXT, too_large_column, too_long_text
 
 Args = Sequence[Datum]
 _WILD: Final = {"%": ".*", "_": "."}
 
 
 def concat(args: Args, to: Type) -> Datum:
+    _check_sizes(_sum_of_sizes, args)
     return pc.binary_join_element_wise(*args, "", null_handling="emit_null")
+
+
+def _check_sizes(sizes_of: Callable[[Args], Datum], args: Args, factor: float = 1.0) -> None:
+    """Refuse texts that are too long before they are made. A look at whole columns is enough for most batches.
+
+    No text gets larger than ``factor`` times all that stands in its arguments.
+    """
+    arrays = sum(arg.nbytes for arg in args if not isinstance(arg, pa.Scalar))
+    constants = sum(_size(arg) for arg in args if isinstance(arg, pa.Scalar))
+    if factor * (arrays + constants) <= LONGEST_TEXT and factor * (arrays + rows_of(args) * constants) < LARGEST_COLUMN:
+        return
+    sizes = sizes_of(args)
+    most, total = (pc.fill_null(found(sizes), 0).as_py() for found in (pc.max, pc.sum))
+    if most > LONGEST_TEXT:
+        raise too_long_text(most)
+    if total > LARGEST_COLUMN:
+        raise too_large_column(total)
+
+
+def _size(text: pa.Scalar) -> int:
+    return len(text.as_py().encode()) if text.is_valid else 0
+
+
+def _sum_of_sizes(args: Args) -> Datum:
+    return reduce(pc.add, (pc.cast(pc.binary_length(arg), pa.int64()) for arg in args))
 
 
 def lower(args: Args, to: Type) -> Datum:
@@ -120,13 +148,32 @@ def _search(of_constant: Callable[..., Datum], of_values: Callable[..., Any]) ->
 
 
 def _replace(text: pa.Array, old: str, new: str) -> pa.Array:
-    return pc.replace_substring(text, old, new) if old else text
+    if not old:
+        return text
+    was, becomes = len(old.encode()), len(new.encode())
+
+    def sizes(args: Args) -> Datum:
+        grown = pc.multiply(pc.cast(pc.count_substring(text, old), pa.int64()), becomes - was)
+        return pc.add(pc.cast(pc.binary_length(text), pa.int64()), grown)
+
+    _check_sizes(sizes, [text], max(1.0, becomes / was))
+    return pc.replace_substring(text, old, new)
+
+
+def _replaced(text: str, old: str, new: str) -> str:
+    if not old:
+        return text
+    if len(text) * max(1, len(new)) > LONGEST_TEXT // 4:  # as many bytes has a character at most
+        size = len(text.encode()) + text.count(old) * (len(new.encode()) - len(old.encode()))
+        if size > LONGEST_TEXT:
+            raise too_long_text(size)
+    return text.replace(old, new)
 
 
 contains = _search(pc.match_substring, lambda text, part: part in text)
 starts_with = _search(pc.starts_with, str.startswith)
 ends_with = _search(pc.ends_with, str.endswith)
-replace = _search(_replace, lambda text, old, new: text.replace(old, new) if old else text)
+replace = _search(_replace, _replaced)
 
 
 def like(args: Args, to: Type) -> Datum:

@@ -32,12 +32,13 @@ from streamproof.plan.aggregates import AGGREGATES, Aggregate
 from streamproof.plan.driven.places import pointed
 from streamproof.plan.durations import read_span
 from streamproof.plan.expr import TRUE, Call, Col, Expr, Lit
-from streamproof.plan.grammar import DIALECT, Grammar, Unread, consumed, place, statements
+from streamproof.plan.grammar import DIALECT, Grammar, Unread, check_kept, consumed, place, statements
 from streamproof.plan.nodes import Direction, Named, Plan
-from streamproof.plan.parse import admit, name_of, parts_of
+from streamproof.plan.parse import WORDS, admit, name_of, parts_of, word_of
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling, Window
 
 Made = TypeVar("Made")
+MAX_SIZE = 200_000  # characters of a text
 WINDOWS = ("tumbling", "hopping", "snapshot", "count_start", "count_end")
 EXAMPLE = "write e.g. SELECT k, count(*) FROM S GROUP BY k, TUMBLING(10 s)"
 _JOINS: dict[tuple[str, str], type[nodes.Join | nodes.AntiJoin]] = {
@@ -59,7 +60,7 @@ def loads(text: str) -> Plan:
 
 def loads_all(text: str) -> dict[str, Plan]:
     """The plans of all statements, by their number."""
-    check_size(text)
+    check_size(text, MAX_SIZE)
     plans: list[Plan] = []
     statement: Statement | None = None
     try:
@@ -86,7 +87,10 @@ def _plans(statement: Statement, text: str) -> list[Plan]:
         trees = statements(statement.tokens, text)
     except Unread as error:
         raise Unread(error.what, fix=EXAMPLE, offset=error.offset, name=error.name) from None
-    return [_Reader(statement.tops).plan(tree) for tree in trees]
+    plans = [_Reader(statement.tops).plan(tree) for tree in trees]
+    for tree in trees:
+        check_kept(statement.tokens, tree)
+    return plans
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +318,8 @@ class _Reader:
         self, tree: exp.Expr, source: _From, inner: Plan, window: Window, name: str
     ) -> Aggregate | nodes.Uda:
         call = _call_of(tree)
+        if type(tree).__name__ in WORDS:
+            admit(tree)
         if call is None or call.kind == "rank":
             fix = "compute it in FROM (…) first, or around the result"
             raise Unread("this is neither a column nor an aggregate", fix=fix, offset=place(tree))
@@ -327,11 +333,14 @@ class _Reader:
             return _placed(lambda: Aggregate(fn, arg, tuple(map(_constant, rest))), tree)
         params: dict[str, Any] = {}
         for part in rest:
-            if not isinstance(part, exp.PropertyEQ | exp.Kwarg) or part.this.name in params:
+            named = isinstance(part, exp.PropertyEQ | exp.Kwarg)
+            if named:
+                consumed(part, "this", "expression")
+            param = word_of(part.this) if named else ""
+            if not named or param in params:
                 fix = f"write {call.fn}(v, p => 2), each parameter once"
                 raise Unread(f"{call.fn} takes an expression and named parameters", fix=fix, offset=place(part, tree))
-            consumed(part, "this", "expression")
-            params[part.this.name] = _constant(part.expression)
+            params[param] = _constant(part.expression)
         if first is None or isinstance(first, exp.PropertyEQ | exp.Kwarg):
             fix = f"write {call.fn}(v, p => 2)"
             raise Unread(f"{call.fn} takes an expression and named parameters", fix=fix, offset=place(tree))
@@ -346,7 +355,11 @@ class _Reader:
         items.pop(0)
         if not items:
             raise Unread("TOP needs columns", fix="write SELECT TOP 3 BY v DESC * FROM S …", offset=place(first))
+        consumed(first, "this", "expressions")
         count, *orders = first.expressions
+        if len(orders) % 2:
+            fix = "write e.g. SELECT TOP 3 BY v DESC, k ASC k, v FROM S"
+            raise Unread("TOP n BY takes ASC or DESC after each expression", fix=fix, offset=place(first))
         return _Top(int(count.this), first, list(zip(orders[::2], orders[1::2], strict=True)))
 
     def _ranked(self, source: _From, items: list[exp.Expr], keys: tuple[str, ...], window: Window, top: _Top) -> Plan:
@@ -432,9 +445,15 @@ def _alias(tree: exp.Expr) -> str:
         return ""
     consumed(alias, "this")
     name = name_of(alias.this)
-    if name.upper() == "FINAL" and not alias.this.args.get("quoted"):
-        raise Unread("FINAL is not supported here", fix="leave it out", offset=place(alias))
+    if name.upper() in _NO_NAMES and not alias.this.args.get("quoted"):
+        fix = f'leave it out; if the stream is to be called that, write AS "{name}"'
+        raise Unread(f"{name.upper()} is not supported here", fix=fix, offset=place(alias))
     return name
+
+
+_NO_NAMES = {*DIALECT.tokenizer_class.KEYWORDS, "BROADCAST", "EMIT", "FINAL", "GLOBAL", "NOLOCK", "ONLY", "PREWHERE",
+             "PRIOR", "SETTINGS", "TIES", "UNSIGNED"}  # fmt: skip
+"""Words that mean something after a stream in the SQL of one system or another; sqlglot takes them for its name."""
 
 
 def _inside(item: exp.Expr) -> exp.Expr:
@@ -458,6 +477,8 @@ def _name(item: exp.Expr) -> str:
     if call is not None:
         column = call.args[0] if call.args else None
         return f"{call.fn}_{column.name}" if isinstance(column, exp.Column) else call.fn
+    if type(item).__name__ in WORDS:
+        admit(item)  # which says what it is
     raise Unread("an expression of SELECT has no name", fix="name it: … AS x", offset=place(item))
 
 
@@ -532,6 +553,8 @@ def _window(part: exp.Expr) -> Window | None:
 
 
 def _length(arg: exp.Expr, window: exp.Expr) -> int | str:
+    if isinstance(arg, exp.Interval):
+        raise Unread("a window takes lengths of time", fix="write TUMBLING(10 s)", offset=place(arg, window))
     value = _constant(arg)
     if isinstance(value, bool) or not isinstance(value, int | str):
         fix = "write TUMBLING(10 s) or TUMBLING(10)"

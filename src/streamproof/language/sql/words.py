@@ -61,15 +61,20 @@ def _split(tokens: Sequence[Token]) -> Iterator[list[Token]]:
 
 
 def _check_strings(tokens: Sequence[Token]) -> None:
-    """A text after FROM would be a file in DuckDB."""
+    """A text after FROM would be a file in DuckDB, and one after a name another name."""
     before = None
     for token, following in pairwise(tokens):
         is_clause = token.token_type == TokenType.FROM and before != TokenType.DISTINCT  # IS DISTINCT FROM is none
-        reads = is_clause or token.token_type == TokenType.JOIN
         before = token.token_type
-        if reads and following.token_type == TokenType.STRING:
+        if token.token_type in _NAMES and following.token_type == TokenType.STRING:
+            fix = 'constants are in single quotes, names bare or in double quotes: "two words"'
+            raise Unread("a constant stands where nothing is expected", fix=fix, offset=following.start)
+        if (is_clause or token.token_type == TokenType.JOIN) and following.token_type == TokenType.STRING:
             fix = 'write the name of a stream, in double quotes if it is an odd one: FROM "two words"'
             raise Unread("FROM takes a stream, not a text", fix=fix, offset=following.start)
+
+
+_NAMES = frozenset({TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.R_PAREN})
 
 
 def _spans(tokens: Sequence[Token], text: str) -> Iterator[Token]:
@@ -83,6 +88,8 @@ def _spans(tokens: Sequence[Token], text: str) -> Iterator[Token]:
             group = depth
         elif group is not None and depth < group:
             group = None
+        if token.token_type == TokenType.SESSION:  # no word of a grammar here
+            token = _like(token, TokenType.VAR, token.text)
         end = at + 1
         begins = at > 0 and tokens[at - 1].token_type in (TokenType.L_PAREN, TokenType.COMMA)
         if token.token_type == TokenType.NUMBER and begins and group is not None and depth == group + 1:
@@ -136,7 +143,8 @@ def _orders(tokens: list[Token], at: int, top: Token) -> tuple[list[tuple[list[T
             if depth == 0 and kind in (TokenType.ASC, TokenType.DESC, TokenType.FROM):
                 break
             at += 1
-        if at >= len(tokens) or tokens[at].token_type not in (TokenType.ASC, TokenType.DESC) or at == begin:
+        ends = at < len(tokens) and tokens[at].token_type in (TokenType.ASC, TokenType.DESC) and at > begin
+        if not ends or {tokens[begin].token_type, tokens[at - 1].token_type} & {TokenType.COMMA, TokenType.ALL}:
             fix = "write e.g. SELECT TOP 3 BY v DESC, k ASC k, v FROM S"
             raise Unread("TOP n BY takes ASC or DESC after each expression", fix=fix, offset=top.start)
         orders.append((tokens[begin:at], tokens[at].text.lower()))

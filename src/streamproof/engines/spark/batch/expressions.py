@@ -16,7 +16,7 @@ from streamproof.engines.spark.batch.literals import null_of, opaque
 from streamproof.engines.spark.batch.relation import Env, Value
 from streamproof.engines.spark.rows import sql_type
 from streamproof.events.schema import BOOL, FLOAT64, INT64, MAX_PRECISION, NULL, STRING, Type, decimal
-from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit, columns_of, walk
+from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit, columns_of, operands, walk
 from streamproof.plan.functions import as_decimal, common_type, result_type
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def translate(expr: Expr, env: Env) -> Value:
             return null_of(NULL) if found.type == NULL else found
         case Lit(value, kind):
             return constant_of(value, kind)
-        case Call(fn, args):
-            return _call(fn, [translate(arg, env) for arg in args], env)
+        case Call(fn):
+            return _call(fn, [translate(arg, env) for arg in operands(expr)], env)
         case Cast(arg, to, strict):
             return _cast(translate(arg, env), to, strict=strict)
         case Case(branches, default):

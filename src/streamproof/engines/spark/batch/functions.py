@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from streamproof.engines.spark.batch.failing import failure
 from streamproof.engines.spark.batch.literals import bound, let
 from streamproof.engines.spark.batch.relation import Value, long
-from streamproof.engines.spark.batch.strings import like, lowered, substring, uppered
+from streamproof.engines.spark.batch.strings import joined, like, lowered, replaced, substring, uppered
 from streamproof.engines.spark.rows import spark_type, sql_type
 from streamproof.events.schema import FLOAT64, INT64, TIMESTAMP, Type
 from streamproof.events.time import BEGINNING, FOREVER
@@ -219,10 +219,10 @@ FUNCTIONS: Final[dict[str, Rule]] = {
     "nullif": _nullif, "least": _extreme(f.least), "greatest": _extreme(f.greatest), "abs": _one(f.abs), "sign": _sign,
     "round": _round, "floor": _whole_number(float_floor, f.floor), "ceil": _whole_number(_float_ceil, f.ceil),
     "sqrt": _sqrt, "ln": _one(f.ln), "log10": _one(f.log10), "exp": _one(f.exp), "power": _power,
-    "concat": lambda args, result: f.concat(*(arg.column for arg in args)),
+    "concat": joined,
     "lower": lowered, "upper": uppered, "trim": _one(f.trim), "ltrim": _one(f.ltrim), "rtrim": _one(f.rtrim),
     "substr": substring, "length": lambda args, result: f.char_length(args[0].column).cast("long"),
-    "replace": lambda args, result: f.replace(*(arg.column for arg in args)),
+    "replace": replaced,
     "contains": _two(f.contains), "starts_with": _two(f.startswith), "ends_with": _two(f.endswith), "like": like,
     "instant": _instant, "year": _part(f.year), "month": _part(f.month), "day": _part(f.dayofmonth),
     "hour": _clock(f.hour), "minute": _clock(f.minute), "second": _clock(f.second),

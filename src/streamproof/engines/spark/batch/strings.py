@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, reduce
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
-from streamproof.engines.spark.batch.literals import let
+from streamproof.engines.spark.batch.failing import failure
+from streamproof.engines.spark.batch.literals import bound, let
 from streamproof.engines.spark.batch.relation import Value, long
 from streamproof.events.schema import STRING, Type
+from streamproof.plan.limits import LONGEST_TEXT, too_long_text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _LONGEST: Final = 2**31 - 1
 _ESCAPE: Final = "\\"
+_FEW: Final = 20
 
 
 @cache
@@ -54,6 +57,38 @@ def lowered(args: Sequence[Value], result: Type) -> Column:
 
 def uppered(args: Sequence[Value], result: Type) -> Column:
     return _letters(args, f.upper, small=False)
+
+
+def joined(args: Sequence[Value], result: Type) -> Column:
+    """Texts in a row, if they are no longer together than a text may be."""
+    text = f.concat(*(arg.column for arg in args))
+    if len(args) <= _FEW and all(arg.atom for arg in args):
+        return _limited(reduce(lambda a, b: a + b, (_size(arg.column) for arg in args)), text)
+    return bound(text, lambda made: _limited(_size(made), made))
+
+
+def replaced(args: Sequence[Value], result: Type) -> Column:
+    """What is taken out counts how often it is there."""
+
+    def body(text: Column, old: Column, new: Column) -> Column:
+        taken = _size(text) - _size(f.replace(text, old, f.lit("")))
+        count = f.when(_size(old) > 0, f.call_function("div", taken, _size(old)))
+        return _limited(_size(text) + count * (_size(new) - _size(old)), f.replace(text, old, new))
+
+    text, old, new = args
+    return let(text, lambda a: let(old, lambda b: let(new, lambda c: body(a, b, c))))
+
+
+def _size(text: Column) -> Column:
+    return f.octet_length(text).cast("bigint")
+
+
+def _limited(size: Column, text: Column) -> Column:
+    told = too_long_text("{}")
+    before, after = told.what.split("{}")
+    what = f.concat(f.lit(before), size.cast("string"), f.lit(after))
+    failed = failure(what, name="limit_exceeded", fix=str(told.fix), kind=STRING)
+    return f.when(size > LONGEST_TEXT, failed).otherwise(text)
 
 
 def substring(args: Sequence[Value], result: Type) -> Column:
