@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -60,7 +61,7 @@ def analyze(
             work=work, rejects=rejects or Path(f"{file.stem}.rejects.jsonl"),
         )  # fmt: skip
     if html is not None:
-        with replacing(html.resolve(), overwrite=overwrite) as place:
+        with replacing(Path(os.path.realpath(html)), overwrite=overwrite) as place:
             place.write_text(found.to_html(), encoding="utf-8")
     print_line(found.to_json() if json else safe_text(str(found)))
     if found["rejected"] and not json:

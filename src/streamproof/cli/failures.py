@@ -12,7 +12,7 @@ import tempfile
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Any, Final
 
 import typer
 
@@ -28,12 +28,14 @@ class End:
     """How a command ended."""
 
     code = 0
+    place = "streamproof"  # what was called, for errors that say no place of their own
 
     def run(self, app: typer.Typer, arguments: list[str]) -> None:
         """Run the command that the arguments name."""
         made = typer.main.get_command(app)
         try:
             with made.make_context("streamproof", arguments) as context:
+                self.place = _called(made, arguments)
                 made.invoke(context)
         except typer.Exit as end:
             self.code = end.exit_code
@@ -51,12 +53,28 @@ def ending(*, as_json: bool) -> Iterator[End]:
         if isinstance(error.__context__, BrokenPipeError):  # so Rich ends a program whose reader is gone
             end.code = _nobody_listens()
     except BaseException as error:
-        end.code = _told_of(error, as_json=as_json)
+        end.code = _told_of(error, end.place, as_json=as_json)
     if told() is not None:
         end.code = exit_code()
 
 
-def _told_of(error: BaseException, *, as_json: bool) -> int:
+def _called(made: Any, arguments: list[str]) -> str:
+    """The command that is called: ``streamproof modules check``.
+
+    >>> from streamproof.cli.commands import app
+    >>> _called(typer.main.get_command(app), ["modules", "check", "median"])
+    'streamproof modules check'
+    """
+    words = ["streamproof"]
+    for word in arguments:
+        made = getattr(made, "commands", {}).get(word)
+        if made is None:
+            break
+        words.append(word)
+    return " ".join(words)
+
+
+def _told_of(error: BaseException, place: str, *, as_json: bool) -> int:
     """Say what happened, if anyone is there to hear it; the exit code."""
     from streamproof.cli.screen import note, show_error  # noqa: PLC0415  # rich, which may be what cannot be loaded
 
@@ -68,7 +86,7 @@ def _told_of(error: BaseException, *, as_json: bool) -> int:
             return _nobody_listens()
         if type(error).__name__ == "NoArgsIsHelpError":
             return 2  # the help was printed
-        known = known_error(error)
+        known = known_error(error).located(place)
         show_error(known, as_json=as_json)
         sys.stdout.flush()
         return known.exit_code

@@ -65,11 +65,12 @@ def show_error(error: StreamproofError, *, as_json: bool) -> None:
         print_line(json.dumps(error.as_dict(), ensure_ascii=False))
         return
     sys.stdout.flush()
-    err.print(f"[bold red]{error.name}[/]: {escape(safe_text(error.what))}")
-    if error.at:
-        err.print(f"  [dim]at:[/] {escape(safe_text(error.at))}")
-    if error.fix:
-        err.print(f"  [dim]fix:[/] {escape(safe_text(error.fix))}")
+    for one in (error, *error.others):
+        err.print(f"[bold red]{one.name}[/]: {escape(safe_text(one.what))}")
+        if one.at:
+            err.print(f"  [dim]at:[/] {escape(safe_text(one.at))}")
+        if one.fix:
+            err.print(f"  [dim]fix:[/] {escape(safe_text(one.fix))}")
 
 
 def show_history(history: History, *, most: int) -> None:

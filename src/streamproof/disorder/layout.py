@@ -21,6 +21,7 @@ import numpy as np
 from streamproof.disorder.config import SourceConfig
 from streamproof.disorder.scanning import GOOD, NO_TIME, NUMBER, row_ends, times_of
 from streamproof.disorder.units import TimeUnit
+from streamproof.documents import existing
 from streamproof.errors import InputError, did_you_mean
 
 PIECE_BYTES: Final = 32 << 20
@@ -92,13 +93,9 @@ def _check_zone(zone: str | None) -> None:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    if path.is_file():
-        yield path
-        return
     if not path.is_dir():
-        raise InputError(
-            f"there is no file {path}", at=str(path), fix="give the path of a file or of a folder of files"
-        )
+        yield existing(path)
+        return
     found = sorted(file for file in path.rglob("*") if file.is_file() and file.name[:1] not in "._")
     if not found:
         raise InputError(

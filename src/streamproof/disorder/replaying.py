@@ -7,6 +7,7 @@ milliseconds' worth at a time; how late they were is measured and reported.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -95,7 +96,7 @@ class Recording:
         self.path = path
         self.unit: TimeUnit = unit or _unit_beside(path) or "ms"
         column = self._column(time_column, separator)
-        self.claim: Claim = {"file": str(path.resolve()), "time": column, "unit": self.unit, "separator": separator}
+        self.claim: Claim = {"file": os.path.realpath(path), "time": column, "unit": self.unit, "separator": separator}
         source = SourceConfig(file=path, time_index=column, unit=self.unit, separator=separator)
         self.layout = plan_layout(source, work=Path())
         if self.layout.format == "parquet":
@@ -385,7 +386,7 @@ class Replay:
             "claim": self._claim, "offset": offset, "digest": self._delivered.digest(offset),
             "rows": rows, "first": self._first, "last": self._last,
         }  # fmt: skip
-        with replacing(self._state_path.resolve(), overwrite=True) as place:
+        with replacing(Path(os.path.realpath(self._state_path)), overwrite=True) as place:
             place.write_bytes(sealed(json.dumps(state).encode(), kind=STATE, version=STATE_VERSION))
 
 

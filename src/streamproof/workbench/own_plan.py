@@ -15,8 +15,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
+from streamproof.engines.inputs import no_input
 from streamproof.errors import InputError
 from streamproof.events.physical import PhysicalStream
 from streamproof.plan import nodes
@@ -24,7 +25,7 @@ from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
 from streamproof.workbench.bench import engine_names, open_bench
 from streamproof.workbench.case import Case, Stream
-from streamproof.workbench.concretise import RUNS
+from streamproof.workbench.concretise import RUNS, drawn_thresholds
 from streamproof.workbench.modules import all_modules
 from streamproof.workbench.runner import Options, Progress, Result, judged
 from streamproof.workbench.schedule import Schedule
@@ -70,7 +71,7 @@ def _read_by(plan: Plan, streams: Mapping[str, PhysicalStream]) -> dict[str, Str
     wanted = nodes.sources(plan)
     missing = [name for name in wanted if name not in streams]
     if missing:
-        raise InputError(f'no input is given for the source "{missing[0]}"', fix=f"give --input {missing[0]}=FILE")
+        raise no_input(missing[0])
     for name in wanted:
         if len(streams[name]) > MOST_EVENTS:
             raise InputError(
@@ -86,6 +87,8 @@ def _cases(
     """The plain run first, then drawn ones."""
     chance = random.Random(f"{options.seed or 1}/{name}")  # noqa: S311  # test data, not secrets
     for number in range(options.cases or CASES):
-        drawn = {factor: chance.choice(values) for factor, values in RUNS.items()}
-        schedule = Schedule(seed=chance.getrandbits(30), **drawn) if number else Schedule()
+        drawn: dict[str, Any] = {factor: chance.choice(values) for factor, values in RUNS.items()}
+        seed = chance.getrandbits(30)
+        drawn["thresholds"] = drawn_thresholds(drawn["thresholds"], seed)
+        schedule = Schedule(seed=seed, **drawn) if number else Schedule()
         yield Case(plan, streams, horizon, schedule=schedule, seed=number, scenario=name)

@@ -31,7 +31,14 @@ def replacing(path: Path, *, overwrite: bool) -> Iterator[Path]:
     if path.is_dir() or not path.parent.is_dir():
         what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
         raise InputError(f"{path} {what}", at=str(path), fix="give the path of a file in an existing folder")
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    if path.exists() and not path.is_file():
+        what = f"{path} is a device, a pipe or a socket"
+        raise InputError(what, at=str(path), fix="write to a file; without one, results go to standard output")
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    except OSError as error:
+        what = f"cannot write {path.name}: {error.strerror or error}"
+        raise InputError(what, at=str(path), fix="give the path of a file in a folder that can be written to") from None
     os.close(handle)
     temporary = Path(name)
     try:
