@@ -114,6 +114,8 @@ def each(things: Iterable[T], do: Callable[[T], M]) -> list[M]:
 def together(errors: Iterable[StreamproofError]) -> StreamproofError:
     """The first error, with the others as what else is wrong."""
     first, *others = dict.fromkeys(part for error in errors for part in (error, *error.others))
+    for error in others:
+        error.others = ()
     first.others = tuple(others[: MOST_AT_ONCE - 1])
     return first
 

@@ -7,6 +7,7 @@ variable STREAMPROOF_DEBUG is set.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 import traceback
@@ -86,7 +87,7 @@ def _told_of(error: BaseException, place: str, *, as_json: bool) -> int:
             return _nobody_listens()
         if type(error).__name__ == "NoArgsIsHelpError":
             return 2  # the help was printed
-        known = known_error(error).located(place)
+        known = in_options(known_error(error).located(place))
         show_error(known, as_json=as_json)
         sys.stdout.flush()
         return known.exit_code
@@ -130,6 +131,25 @@ def known_error(error: BaseException) -> StreamproofError:
     first = str(error).strip().partition("\n")[0][:300]
     what = f"{type(error).__name__}: {first}" if first else type(error).__name__
     return InternalError(what, at=_line(error), fix=_details(error))
+
+
+_SPELLINGS: Final = (  # of what the package calls in Python
+    (re.compile(r"ColumnMapping\([^()]*\), or (?=--map )"), ""),
+    (re.compile(r"ColumnMapping\((?:…, )?(\w+)=[\"']?([^()\"']*)[\"']?\)"), r"--map \1=\2"),
+    (re.compile(r"Facets\((.*)\)$"), r"\1"),
+)
+
+
+def in_options(error: StreamproofError) -> StreamproofError:
+    """The same error, as those call things who write command lines.
+
+    >>> in_options(InputError("no column", at="ColumnMapping(start='t')")).at
+    '--map start=t'
+    """
+    for one in (error, *error.others):
+        for written, said in _SPELLINGS:
+            one.at, one.fix = (text and written.sub(said, text) for text in (one.at, one.fix))
+    return error
 
 
 def _usage(error: BaseException) -> StreamproofError:

@@ -90,13 +90,14 @@ def run(
     job = on(load_plan(plan), engine, **settings, **engine_options)
     validators = {name: Validator(policy=on_error) for name in nodes.sources(job.plan)}
     output = Output(emit=emit, out=out, overwrite=overwrite)
-    with progress("reading") as advance:
+    with progress("reading") as doing:
         is_live = engine == "local" and not show_sql  # which shows its own progress
-        readers, files = _open(job, input or [], map or [], rejects, None if is_live else advance)
+        readers, files = _open(job, input or [], map or [], rejects, None if is_live else doing)
         loaded = {} if is_live else job.load(readers, validators)
         if show_sql:
             print_line(_sql(job, {name: part.schema for name, part in loaded.items()}))
             return
+        doing.now("starting Spark, and running" if engine == "spark" else "running")
         result = None if is_live else job.run_loaded(loaded)
     if is_live:
         live = live_run(job, readers, validators, options=options, output=output, files=files)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from streamproof.cli.inputs import input_files, open_input, rejected
 from streamproof.cli.plans import load_plan, look_here, registry_of
 from streamproof.cli.screen import err, note, out, print_line
 from streamproof.errors import InputError
+from streamproof.events.files.writer import check_target
 
 REPROS = Path("streamproof-repros")
 SECONDS_BETWEEN_LINES = 30
@@ -41,7 +43,7 @@ def verify(
         int | None, typer.Option(min=1, help="How many cases per engine; the suite says, if left out.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same cases.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes to work in; Spark has its own threads.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, max=256, help="Processes to work in; Spark has its own threads.")] = 1,
     time_budget: Annotated[float | None, typer.Option(min=0, help="Stop after so many seconds.")] = None,
     most: Annotated[int, typer.Option(min=1, help="Stop after so many differences.")] = 3,
     report: Annotated[Path | None, typer.Option(help="Write a page about the run to this HTML file.")] = None,
@@ -58,8 +60,12 @@ def verify(
         look_here()
     if replay is not None:
         raise typer.Exit(_replayed(replay, engine or [], dsn, json=json))
+    if report is not None:
+        check_target(Path(os.path.realpath(report)), overwrite=True)
     if not suite:
-        raise InputError("no suite is given", fix="give smoke, full, deep, a file, or --replay FILE")
+        raise InputError(
+            "no suite is given", at="streamproof verify", fix="give smoke, full, deep, a file, or --replay FILE"
+        )
     from streamproof.workbench.runner import Options  # noqa: PLC0415  # loaded by those who verify
 
     options = Options(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import shutil
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -131,7 +132,7 @@ def _unpacked(path: Path, work: Path, number: int) -> Path:
     try:
         with gzip.open(path, "rb") as packed_file, place.open("wb") as target:
             shutil.copyfileobj(packed_file, target, 1 << 20)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(
             f"{path.name} cannot be unpacked: {error}", at=str(path), fix="check the file: gzip -t"
         ) from None

@@ -95,14 +95,14 @@ class _Checker:
         self.sources = sources
         self.registry = registry
         self.seen: dict[str, Typed] = {}  # each source once, so that two mentions share one object
-        self.errors: list[StreamproofError] = []  # of nodes above which the columns are known all the same
+        self.errors: list[StreamproofError] = []  # as they were met
 
     def whole(self, plan: Plan) -> Typed:
         """The typed plan, if there is no error anywhere."""
         try:
             found = self.visit(plan, _Place())
         except StreamproofError as error:
-            raise together([*self.errors, error]) from None
+            raise together(self.errors or [error]) from None
         if self.errors:
             raise together(self.errors)
         return found
@@ -119,7 +119,8 @@ class _Checker:
         try:
             return self._visit(plan, place)
         except StreamproofError as error:
-            raise error.located(f"{place.path}: {label(plan)}") from None
+            self.errors.append(error.located(f"{place.path}: {label(plan)}"))
+            raise
 
     def _visit(self, plan: Plan, place: _Place) -> Typed:
         match plan:

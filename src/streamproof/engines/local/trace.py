@@ -55,6 +55,7 @@ def trace(job: Job, inputs: Mapping[str, Input], event: str, *, source: str | No
     declared = {node.name: node.schema for node in nodes.walk(job.plan) if isinstance(node, nodes.Source)}
     streams = {name: Moments(name, value, declared.get(name)) for name, value in inputs.items()}
     _refuse_names(declared, streams)
+    event = event.encode(errors="replace").decode()  # half a character is in no file
     schemas = {name: stream.schema for name, stream in streams.items()}
     typed = check(job.plan, schemas, registry=job.settings.registry)  # as written: no rewrite hides an operator
     context = Context(job.settings.registry, limits=job.settings.limits, horizon=job.settings.horizon)
