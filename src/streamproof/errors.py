@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from html import escape
 from typing import Any, Final, Literal, TypeVar, get_args
 
 ErrorName = Literal[
@@ -127,6 +128,20 @@ def printable(text: str) -> str:
     'a\\\\x1b[2Jb'
     """
     return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
+
+
+def on_a_page(text: str) -> str:
+    """Text for HTML and SVG: nothing in it is markup, and nothing steers what shows it.
+
+    >>> on_a_page("<b>\\x1b[2J")
+    '&lt;b&gt;\\\\x1b[2J'
+    """
+    return escape(printable(text))
+
+
+def shown(value: Any) -> Any:
+    """What a page shows of a value: for text, as `printable`; markup of our own stays as it is."""
+    return printable(value) if type(value) is str else value
 
 
 class PlanWarning(UserWarning):
