@@ -139,7 +139,7 @@ def on_a_page(text: str) -> str:
     return escape(printable(text))
 
 
-def shown(value: Any) -> Any:
+def as_shown(value: Any) -> Any:
     """What a page shows of a value: for text, as `printable`; markup of our own stays as it is."""
     return printable(value) if type(value) is str else value
 

@@ -29,7 +29,7 @@ def generate(
     schema: Annotated[
         str, typer.Option(help="The payload columns: NAME TYPE, separated by commas.")
     ] = "k string, v int64",
-    count: Annotated[int, typer.Option(min=0, help="How many events.")] = 1000,
+    count: Annotated[int, typer.Option(help="How many events.")] = 1000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bytes.")] = 0,
     shape: Annotated[str, typer.Option(help="point, interval or edge.")] = "interval",
     duration: Annotated[str | None, typer.Option(help="point, short, long, infinite, or ticks: 5, or 5,9.")] = None,

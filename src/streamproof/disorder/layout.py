@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import os
 import shutil
 import zlib
 from collections import Counter
@@ -94,7 +95,7 @@ def _check_zone(zone: str | None) -> None:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    if not path.is_dir():
+    if not os.path.isdir(path):
         yield existing(path)
         return
     found = sorted(file for file in path.rglob("*") if file.is_file() and file.name[:1] not in "._")

@@ -9,7 +9,7 @@ from typing import Any
 from streamproof.disorder.moments import moment_text
 from streamproof.disorder.text import spark_line
 from streamproof.disorder.units import shown, spark_interval
-from streamproof.errors import shown
+from streamproof.errors import as_shown
 from streamproof.pictures.disorder_plots import Bar, Mark, bar_plot, curve_plot
 
 _PAGE = """<!doctype html>
@@ -34,7 +34,7 @@ def body_of(figures: Mapping[str, Any]) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
-        finalize=shown,
+        finalize=as_shown,
         undefined=jinja2.StrictUndefined,
     )
     return environment.get_template("analysis.html.j2").render(**_content(figures), **_plots(figures))

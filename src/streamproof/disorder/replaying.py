@@ -26,6 +26,7 @@ from streamproof.disorder.layout import Layout, Piece, pieces_of, plan_layout
 from streamproof.disorder.rows import read_bytes
 from streamproof.disorder.scanning import GOOD, fields_of, members_of, row_ends, times_of
 from streamproof.disorder.units import TICKS, TimeUnit, read_unit
+from streamproof.documents import existing
 from streamproof.engines.claims import Claim, plain, refuse_other
 from streamproof.engines.sealed import fitting, opened, sealed
 from streamproof.errors import InputError
@@ -94,6 +95,7 @@ class Recording:
         self, path: Path, *, time_column: int | str | None = None, unit: TimeUnit | None = None, separator: str = ","
     ) -> None:
         self.path = path
+        existing(path)
         self.unit: TimeUnit = unit or _unit_beside(path) or "ms"
         column = self._column(time_column, separator)
         self.claim: Claim = {"file": os.path.realpath(path), "time": column, "unit": self.unit, "separator": separator}
