@@ -101,7 +101,7 @@ def test_a_broken_rule_is_found(run: Run, tmp_path: Path) -> None:
         (("--column", "keys=3"), "cannot read --column 'keys=3'", "write NAME:keys=3,nulls=0.5"),
         (("--pattern", "nowhere:f"), 'there is no Python module "nowhere"', "give the name"),
         (("--pattern", "json:nothing"), 'cannot load the pattern: json has no "nothing"', "known: "),
-        (("--out", "e.xyz"), "cannot tell the format of 'e.xyz' by its name", "give it a name that ends in .jsonl, .csv, .parquet or .arrow"),
+        (("--out", "e.xyz"), "cannot tell the format of 'e.xyz' by its name", "give it a name that ends in"),
     ],
 )  # fmt: skip
 def test_bad_words_get_clear_errors(run: Run, arguments: tuple[str, ...], what: str, fix: str) -> None:
