@@ -21,6 +21,7 @@ import pytest
 import streamproof as sp
 from streamproof import functions
 from streamproof.errors import StreamproofError
+from streamproof.pictures.timeline import Bar, Lane, Timeline
 
 EVENTS = [{"kind": "insert", "id": "a", "le": 1, "re": 5, "payload": {"k": "x", "v": 7}}, {"kind": "cti", "t": 10}]
 SCHEMA = sp.Schema.of({"k": "string", "v": "int64"})
@@ -378,3 +379,40 @@ def test_wrong_arguments_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             if why is not None:
                 found.append(f"{name}, {how} {values!r:.200}: {why}")
     assert not found, f"{len(found)}:\n" + "\n".join(found[:100])
+
+
+STEERING = "\x1b[2Jz\u202e\x07"
+"""What clears a terminal, turns the direction of text round, and rings."""
+
+
+def shown() -> Iterator[tuple[str, str]]:
+    """Whatever shows itself, with text from data in every place that has text."""
+    schema = sp.Schema.of({"v": "string", STEERING: "int64"})
+    made = sp.History.from_rows(schema, [(1, 5, {"v": STEERING, STEERING: 1})])
+    events = sp.PhysicalStream.from_events([sp.Insert(STEERING, 1, 5, {"v": STEERING, STEERING: 1})], schema=schema)
+    named = sp.source(STEERING, {"v": "string", STEERING: "int64"})
+    query = named.on("local").start({})
+    query.push(STEERING, events)
+    local, ran = named.on("local").run({STEERING: events}), named.on("duckdb").run({STEERING: events})
+    things: dict[str, object] = {
+        "history": made, "events": events, "batch": made.to_batch(), "schema": schema, "stream": named,
+        "plan": named.plan, "insert": events.event(0), "row": made.to_rows()[0], "column": sp.col(STEERING),
+        "text": sp.lit(STEERING), "where": named.where(sp.col("v") == STEERING), "grouped": named.group_by("v"),
+        "windowed": named.tumbling(10), "job": named.on("local"), "happening": sp.arrive(STEERING), "run": ran,
+        "live": local, "query": query, "metrics": local.metrics, "processor": query.processor,
+        "trace": sp.trace(named.on("local"), {STEERING: events}, STEERING), "figures": sp.describe(events),
+        "picture": Timeline(STEERING, (Lane(STEERING, (Bar(1, 5, STEERING),)),), STEERING),
+    }  # fmt: skip
+    for name, thing in things.items():
+        yield name, repr(thing)
+        yield name, str(thing)
+        for method in ("_repr_html_", "explain", "mermaid", "text", "picture", "svg"):
+            if callable(inspect.getattr_static(type(thing), method, None)):
+                yield f"{name}.{method}", str(getattr(thing, method)())
+    yield "marbles", sp.marbles(made)
+    yield "difference", str(sp.explain_difference(made, sp.History.empty(schema)))
+
+
+def test_nothing_that_is_shown_steers_a_terminal() -> None:
+    found = {name: text for name, text in shown() if any(not (c.isprintable() or c == "\n") for c in text)}
+    assert not found

@@ -15,14 +15,16 @@ streamproof.errors.InputError: 1e10000000 has a larger exponent than 400
 from __future__ import annotations
 
 import json
+import os
 import re
+import stat
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from streamproof.errors import InputError
+from streamproof.errors import InputError, did_you_mean
 
 MAX_BYTES: Final = 4_000_000  # of a document
 MAX_DEPTH: Final = 64  # of lists and objects in each other
@@ -37,15 +39,60 @@ _EXPONENT: Final = re.compile(r"[eE]([-+]?[0-9_]+)\s*\Z")
 def load(path: Path, *, exact: bool = False, constants: bool = False) -> Any:
     """The document in a file."""
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise _too_large(f"{path} is larger than {MAX_BYTES:,} bytes")
-        return parse(path.read_text(encoding="utf-8"), exact=exact, constants=constants)
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}", fix="check the path") from None
+        return parse(read_text(path, most=MAX_BYTES), exact=exact, constants=constants)
+    except InputError as error:
+        raise (error if (error.at or "").startswith(str(path)) else error.within(str(path))) from None
+
+
+def read_text(path: Path, *, most: int) -> str:
+    """The text of a file that people write."""
+    place = existing(path)
+    try:
+        if place.stat().st_size > most:
+            raise _too_large(f"{path.name} is larger than {most:,} bytes")
+        return place.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text", at=f"byte {error.start}", fix="save it as UTF-8") from None
+        at = f"{path}, byte {error.start}"
+        raise InputError(f"{path.name} is not UTF-8 text", at=at, fix="save it as UTF-8") from None
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}", fix="give a file that can be read") from None
+        what = f"cannot read {path.name}: {error.strerror or error}"
+        raise InputError(what, at=str(path), fix="give a file that can be read") from None
+
+
+def existing(path: Path, *, what: str = "file") -> Path:
+    """The file that a path means, symbolic links followed: one that lies on a disk and can be read again.
+
+    >>> existing(Path("no/such.json"))
+    Traceback (most recent call last):
+    streamproof.errors.InputError: there is no file no/such.json
+      at: no/such.json
+      fix: check the path: there is no folder no
+    """
+    place = Path(os.path.realpath(path))
+    try:
+        mode = place.stat().st_mode
+    except FileNotFoundError:
+        raise InputError(f"there is no {what} {path}", at=str(path), fix=_near(path)) from None
+    except (OSError, ValueError) as error:  # a loop of links, a name that is too long, a folder that is closed
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"cannot read {path}: {why}", at=str(path), fix="give a file that can be read") from None
+    if stat.S_ISREG(mode):
+        return place
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{path} is a folder, not a file", at=str(path), fix="give one of the files in it")
+    kind = "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "a pipe or a socket"
+    fix = "write what it gives to a file, and give that"
+    raise InputError(f"{path} is {kind}, not a file", at=str(path), fix=fix)
+
+
+def _near(path: Path) -> str:
+    """What lies where a file was looked for."""
+    folder = path.parent
+    try:
+        names = sorted(name for name in os.listdir(folder) if (folder / name).is_file())
+    except OSError:
+        return f"check the path: there is no folder {folder}"
+    return did_you_mean(path.name, names) if names else f"check the path: {folder} holds no files"
 
 
 def parse(text: str, *, exact: bool = False, constants: bool = False) -> Any:

@@ -8,9 +8,10 @@ hop must be positive, got 0
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from typing import Literal, get_args
+from html import escape
+from typing import Any, Final, Literal, TypeVar, get_args
 
 ErrorName = Literal[
     "cti_violation",
@@ -55,6 +56,7 @@ class StreamproofError(Exception):
         self.at = at
         self.fix = fix
         self.name: ErrorName = name or self.default_name
+        self.others: tuple[StreamproofError, ...] = ()  # what else is wrong, found in one go
 
     def __str__(self) -> str:
         lines = [self.what]
@@ -62,17 +64,61 @@ class StreamproofError(Exception):
             lines.append(f"  at: {self.at}")
         if self.fix:
             lines.append(f"  fix: {self.fix}")
-        return printable("\n".join(lines))
+        return "\n".join([printable("\n".join(lines)), *map(str, self.others)])
 
-    def as_dict(self) -> dict[str, str | None]:
-        """The error as one JSON object, as ``--json`` prints it."""
+    def as_dict(self) -> dict[str, Any]:
+        """The error as one JSON object, as ``--json`` prints it; the others, if there are any, are a list in it."""
         texts = {"what": self.what, "at": self.at, "fix": self.fix}
-        return {"error": self.name, **{name: text and printable(text) for name, text in texts.items()}}
+        found: dict[str, Any] = {"error": self.name, **{key: text and printable(text) for key, text in texts.items()}}
+        return {**found, "others": [error.as_dict() for error in self.others]} if self.others else found
 
     def located(self, at: str) -> StreamproofError:
         """The same error, with a place if it had none."""
-        self.at = self.at or at
+        for error in (self, *self.others):
+            error.at = error.at or at
         return self
+
+    def within(self, place: str, between: str = ", ") -> StreamproofError:
+        """The same error, its place in a larger one."""
+        for error in (self, *self.others):
+            error.at = f"{place}{between}{error.at}" if error.at else place
+        return self
+
+
+MOST_AT_ONCE: Final = 20
+T = TypeVar("T")
+M = TypeVar("M")
+
+
+def each(things: Iterable[T], do: Callable[[T], M]) -> list[M]:
+    """What a function makes of each thing; where it fails for several, all their errors are told at once.
+
+    >>> def even(number):
+    ...     if number % 2:
+    ...         raise PlanError(f"{number} is odd")
+    >>> each([1, 2, 3], even)
+    Traceback (most recent call last):
+    streamproof.errors.PlanError: 1 is odd
+    3 is odd
+    """
+    made, errors = list[M](), list[StreamproofError]()
+    for thing in things:
+        try:
+            made.append(do(thing))
+        except StreamproofError as error:
+            errors.append(error)
+    if errors:
+        raise together(errors)
+    return made
+
+
+def together(errors: Iterable[StreamproofError]) -> StreamproofError:
+    """The first error, with the others as what else is wrong."""
+    first, *others = dict.fromkeys(part for error in errors for part in (error, *error.others))
+    for error in others:
+        error.others = ()
+    first.others = tuple(others[: MOST_AT_ONCE - 1])
+    return first
 
 
 def printable(text: str) -> str:
@@ -82,6 +128,20 @@ def printable(text: str) -> str:
     'a\\\\x1b[2Jb'
     """
     return "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
+
+
+def on_a_page(text: str) -> str:
+    """Text for HTML and SVG: nothing in it is markup, and nothing steers what shows it.
+
+    >>> on_a_page("<b>\\x1b[2J")
+    '&lt;b&gt;\\\\x1b[2J'
+    """
+    return escape(printable(text))
+
+
+def as_shown(value: Any) -> Any:
+    """What a page shows of a value: for text, as `printable`; markup of our own stays as it is."""
+    return printable(value) if type(value) is str else value
 
 
 class PlanWarning(UserWarning):

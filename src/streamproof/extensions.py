@@ -22,13 +22,16 @@ streamproof.errors.InputError: the distribution os:getcwd is code, and nobody na
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Collection
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from traceback import walk_tb
+from types import ModuleType
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from streamproof.errors import InputError, PlanError, did_you_mean
+from streamproof.errors import InputError, PlanError, StreamproofError, did_you_mean
 
 Point: TypeAlias = Literal["engines", "modules", "languages", "sources", "sinks"]
 EVERYTHING: Final[Collection[str] | None] = None
@@ -77,16 +80,51 @@ def module_of(reference: str) -> str:
     return reference.partition(":")[0].removesuffix(".py").replace("/", ".")
 
 
+def imported(module: str) -> ModuleType:
+    """A Python module of the user's; whatever its code raises is told with the file and the line of that code."""
+    try:
+        return import_module(module)
+    except (Exception, SystemExit) as error:
+        raise not_loaded(module, error) from error
+
+
+def not_loaded(name: str, error: BaseException) -> PlanError:
+    """What to say where code of the user's ends in an error while it is loaded."""
+    absent = isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}.")
+    no_name = isinstance(error, TypeError | ValueError) and _own_line(error) is None  # Python's own, of ".x" and ""
+    if absent or no_name:
+        fix = "give the name of a module that is installed, or that lies in this folder, without .py"
+        return PlanError(f'there is no Python module "{name}"', at=name or '""', fix=fix, name="unknown_module")
+    place = _own_line(error) or name
+    if isinstance(error, StreamproofError):
+        at = f"{place}: {error.at}" if error.at else place
+        return PlanError(f"{name} cannot be loaded: {error.what}", at=at, fix=error.fix or "mend that line")
+    what = f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
+    return PlanError(f"{name} cannot be loaded: {what}", at=place, fix="mend that line")
+
+
+_MACHINERY: Final = ("<", __file__.removesuffix("extensions.py"), import_module.__code__.co_filename, runpy.__file__)
+
+
+def _own_line(error: BaseException) -> str | None:
+    """The file and the line of the user's code where an error comes from."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}, line {error.lineno}"
+    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    own = [f"{file}, line {line}" for file, line in frames if not file.startswith(_MACHINERY)]
+    return own[-1] if own else None
+
+
 def named_object(reference: str, *, what: str, named: Collection[str] | None) -> Any:
     """The function or class that ``module:object`` names; ``named`` is None where a person typed it."""
     if named is not None:
         refuse_unnamed(reference, what=what, named=named)
-    try:
-        found = getattr(import_module(module_of(reference)), reference.partition(":")[2])
-    except (ImportError, AttributeError, ValueError) as error:
-        raise PlanError(
-            f"cannot load the {what} {reference}: {error}", fix="give module:function of a module that can be imported"
-        ) from None
+    name = reference.partition(":")[2]
+    library = imported(module_of(reference))
+    found = vars(library).get(name)
     if not callable(found):
-        raise PlanError(f"{reference} is not a function", fix=f"name a function or a class as the {what}")
+        known = [key for key, value in vars(library).items() if callable(value) and not key.startswith("_")]
+        text = f"{reference} is not a function" if found is not None else f'{library.__name__} has no "{name}"'
+        fix = did_you_mean(name, known) if known else "define a function there"
+        raise PlanError(f"cannot load the {what}: {text}", at=reference, fix=fix)
     return found

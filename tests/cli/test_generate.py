@@ -99,9 +99,9 @@ def test_a_broken_rule_is_found(run: Run, tmp_path: Path) -> None:
         (("--shape", "point", "--duration", "long"), "a point lasts one tick", "leave duration out"),
         (("--column", "v:kyes=3"), 'a column has no "kyes"', 'did you mean "keys"?'),
         (("--column", "keys=3"), "cannot read --column 'keys=3'", "write NAME:keys=3,nulls=0.5"),
-        (("--pattern", "nowhere:f"), "cannot load the pattern nowhere:f: No module named", "give module:function"),
-        (("--pattern", "json:nothing"), "cannot load the pattern json:nothing", "give module:function"),
-        (("--out", "e.xyz"), "cannot tell the format of 'e.xyz' by its name", "say format="),
+        (("--pattern", "nowhere:f"), 'there is no Python module "nowhere"', "give the name"),
+        (("--pattern", "json:nothing"), 'cannot load the pattern: json has no "nothing"', "known: "),
+        (("--out", "e.xyz"), "cannot tell the format of 'e.xyz' by its name", "give it a name that ends in"),
     ],
 )  # fmt: skip
 def test_bad_words_get_clear_errors(run: Run, arguments: tuple[str, ...], what: str, fix: str) -> None:

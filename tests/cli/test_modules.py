@@ -75,7 +75,7 @@ def test_columns_and_restriction_are_options(run: Callable[..., Done]) -> None:
         (["mean", "--param", "x"], '"x" is no parameter'),
         (["mean", "--param", "x=1"], 'uda mean@1 has no parameter "x"'),
         (["mean", "--input", "v"], '"v" is no column'),
-        (["mean", "--modules", "no_such_library"], 'cannot load the module library "no_such_library"'),
+        (["mean", "--modules", "no_such_library"], 'there is no Python module "no_such_library"'),
     ],
 )
 def test_usage_errors_exit_with_2(run: Callable[..., Done], arguments: list[str], message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -10,7 +11,7 @@ import typer
 from streamproof.cli.screen import note, print_line, progress, safe_text
 from streamproof.disorder.units import TimeUnit, read_unit
 from streamproof.errors import InputError
-from streamproof.events.files.writer import replacing
+from streamproof.events.files.writer import check_target, replacing
 
 
 def analyze(
@@ -30,7 +31,7 @@ def analyze(
     zone: Annotated[str | None, typer.Option(help="The zone of instants that name none; else UTC.")] = None,
     more: Annotated[bool, typer.Option("--more", help="Inversions, Kendall's tau, buffer, displacement, REM.")] = False,
     batch_rows: Annotated[
-        int | None, typer.Option(help="What would Spark drop with micro-batches of so many rows?")
+        int | None, typer.Option(min=1, max=2**40, help="What would Spark drop with micro-batches of so many rows?")
     ] = None,
     delay: Annotated[str | None, typer.Option(help="With --batch-rows: at this watermark delay, e.g. 10m.")] = None,
     window: Annotated[str | None, typer.Option(help="With --batch-rows: in tumbling windows of this length.")] = None,
@@ -40,7 +41,9 @@ def analyze(
         Path | None, typer.Option(help="Where rows go that cannot be read; else NAME.rejects.jsonl.")
     ] = None,
     on: Annotated[str, typer.Option(help="auto, spark, or here: in this process.")] = "auto",
-    partitions: Annotated[int | None, typer.Option(help="On Spark, with so many partitions.")] = None,
+    partitions: Annotated[
+        int | None, typer.Option(min=1, max=100_000, help="On Spark, with so many partitions.")
+    ] = None,
     work: Annotated[Path | None, typer.Option(help="A folder for what lies between the steps.")] = None,
     json: Annotated[bool, typer.Option("--json", help="The figures, and errors, as JSON.")] = False,
 ) -> None:
@@ -50,8 +53,8 @@ def analyze(
     ticks = _unit(unit)
     if on not in ("auto", "spark", "here"):
         raise InputError(f"--on cannot be {on}", at="--on", fix="auto, spark or here")
-    if html is not None and html.exists() and not overwrite:
-        raise InputError(f"{html} exists", at="--html", fix="choose another path, or say --overwrite")
+    if html is not None:
+        check_target(Path(os.path.realpath(html)), overwrite=overwrite)
     with progress("analyzing"):
         found = analyze_file(
             file, _column(event_time), arrival=None if arrival is None else _column(arrival), unit=ticks,
@@ -60,7 +63,7 @@ def analyze(
             work=work, rejects=rejects or Path(f"{file.stem}.rejects.jsonl"),
         )  # fmt: skip
     if html is not None:
-        with replacing(html.resolve(), overwrite=overwrite) as place:
+        with replacing(Path(os.path.realpath(html)), overwrite=overwrite) as place:
             place.write_text(found.to_html(), encoding="utf-8")
     print_line(found.to_json() if json else safe_text(str(found)))
     if found["rejected"] and not json:
@@ -79,7 +82,7 @@ def _column(text: str) -> int | str:
 
 def _separator(text: str) -> str:
     found = {"\\t": "\t", "tab": "\t"}.get(text, text)
-    if len(found.encode()) != 1:
+    if len(found.encode(errors="replace")) != 1 or not found.isascii():
         raise InputError(
             f"the separator cannot be {text!r}", at="--separator", fix='one character: ",", ";", "|", "\\t"'
         )

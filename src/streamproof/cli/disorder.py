@@ -22,7 +22,9 @@ def disorder(
     out: Annotated[Path, typer.Option(help="The folder for the data sets and their manifests.")] = Path(),
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing data sets.")] = False,
     on: Annotated[str, typer.Option(help="auto, spark, or here: in this process.")] = "auto",
-    partitions: Annotated[int | None, typer.Option(help="On Spark, with so many partitions.")] = None,
+    partitions: Annotated[
+        int | None, typer.Option(min=1, max=100_000, help="On Spark, with so many partitions.")
+    ] = None,
     work: Annotated[
         Path | None, typer.Option(help="A folder for what lies between the steps; every worker sees it.")
     ] = None,

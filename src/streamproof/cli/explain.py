@@ -14,7 +14,7 @@ from streamproof.cli.screen import print_line
 from streamproof.engines.base import support
 from streamproof.engines.spark.stream.fragments import cut, described
 from streamproof.engines.spark.stream.keys import together_because
-from streamproof.errors import PlanError
+from streamproof.errors import PlanError, together
 from streamproof.events.schema import Schema
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, check
@@ -43,16 +43,17 @@ def explain(
     schemas = _schemas(input or [], map or [])
     if schemas:
         loaded = rewrite(loaded, schemas)
+    typed = _typed(loaded, schemas)
     if json:
         language = extensions.load("languages", "json")
         shown = {"plan": jsonlib.loads(language.dumps(loaded)), "sources": nodes.sources(loaded), "support": support()}
         print_line(jsonlib.dumps(shown))
     elif to == "tree":
-        print_line(explained(loaded, typed=_typed(loaded, schemas), support=support()))
+        print_line(explained(loaded, typed=typed, support=support()))
     elif to == "mermaid":
         print_line(mermaid(loaded))
     elif to == "stages":
-        print_line("\n".join(_stages(_typed(loaded, schemas))))
+        print_line("\n".join(_stages(typed)))
     else:
         print_line(extensions.load("languages", to).dumps(loaded))
 
@@ -80,6 +81,7 @@ def _typed(plan: nodes.Plan, schemas: dict[str, Schema]) -> Typed | None:
     try:
         return check(plan, schemas)
     except PlanError as error:
-        if "no schema is known" in error.what:
-            return None
-        raise
+        known = [one for one in (error, *error.others) if "no schema is known" not in one.what]
+        if known:
+            raise together(known) from None
+        return None

@@ -7,12 +7,13 @@ variable STREAMPROOF_DEBUG is set.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Any, Final
 
 import typer
 
@@ -28,12 +29,14 @@ class End:
     """How a command ended."""
 
     code = 0
+    place = "streamproof"  # what was called, for errors that say no place of their own
 
     def run(self, app: typer.Typer, arguments: list[str]) -> None:
         """Run the command that the arguments name."""
         made = typer.main.get_command(app)
         try:
             with made.make_context("streamproof", arguments) as context:
+                self.place = _called(made, arguments)
                 made.invoke(context)
         except typer.Exit as end:
             self.code = end.exit_code
@@ -51,12 +54,28 @@ def ending(*, as_json: bool) -> Iterator[End]:
         if isinstance(error.__context__, BrokenPipeError):  # so Rich ends a program whose reader is gone
             end.code = _nobody_listens()
     except BaseException as error:
-        end.code = _told_of(error, as_json=as_json)
+        end.code = _told_of(error, end.place, as_json=as_json)
     if told() is not None:
         end.code = exit_code()
 
 
-def _told_of(error: BaseException, *, as_json: bool) -> int:
+def _called(made: Any, arguments: list[str]) -> str:
+    """The command that is called: ``streamproof modules check``.
+
+    >>> from streamproof.cli.commands import app
+    >>> _called(typer.main.get_command(app), ["modules", "check", "median"])
+    'streamproof modules check'
+    """
+    words = ["streamproof"]
+    for word in arguments:
+        made = getattr(made, "commands", {}).get(word)
+        if made is None:
+            break
+        words.append(word)
+    return " ".join(words)
+
+
+def _told_of(error: BaseException, place: str, *, as_json: bool) -> int:
     """Say what happened, if anyone is there to hear it; the exit code."""
     from streamproof.cli.screen import note, show_error  # noqa: PLC0415  # rich, which may be what cannot be loaded
 
@@ -68,7 +87,7 @@ def _told_of(error: BaseException, *, as_json: bool) -> int:
             return _nobody_listens()
         if type(error).__name__ == "NoArgsIsHelpError":
             return 2  # the help was printed
-        known = known_error(error)
+        known = in_options(known_error(error).located(place))
         show_error(known, as_json=as_json)
         sys.stdout.flush()
         return known.exit_code
@@ -112,6 +131,25 @@ def known_error(error: BaseException) -> StreamproofError:
     first = str(error).strip().partition("\n")[0][:300]
     what = f"{type(error).__name__}: {first}" if first else type(error).__name__
     return InternalError(what, at=_line(error), fix=_details(error))
+
+
+_SPELLINGS: Final = (  # of what the package calls in Python
+    (re.compile(r"ColumnMapping\([^()]*\), or (?=--map )"), ""),
+    (re.compile(r"ColumnMapping\((?:…, )?(\w+)=[\"']?([^()\"']*)[\"']?\)"), r"--map \1=\2"),
+    (re.compile(r"Facets\((.*)\)$"), r"\1"),
+)
+
+
+def in_options(error: StreamproofError) -> StreamproofError:
+    """The same error, as those call things who write command lines.
+
+    >>> in_options(InputError("no column", at="ColumnMapping(start='t')")).at
+    '--map start=t'
+    """
+    for one in (error, *error.others):
+        for written, said in _SPELLINGS:
+            one.at, one.fix = (text and written.sub(said, text) for text in (one.at, one.fix))
+    return error
 
 
 def _usage(error: BaseException) -> StreamproofError:

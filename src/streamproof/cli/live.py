@@ -40,8 +40,9 @@ class LiveRun:
         self.options, self.output, self.files = options, output, files
         if is_cold() and not options.quiet:
             note("warming up (compiling kernels, once per installation)")
-        for name, reader in inputs.items():
-            validators[name].forgetful = isinstance(reader, Reader) and reader.makes_ids
+        for name, validator in validators.items():
+            reader = inputs.get(name)
+            validator.forgetful = isinstance(reader, Reader) and reader.makes_ids
         self.query: RunningQuery = job.start(
             inputs,
             validators=validators,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from streamproof import extensions
+from streamproof.documents import read_text
 from streamproof.errors import PlanError, did_you_mean
 from streamproof.events.time import read_tick
 from streamproof.plan.modules import Module, Registry
@@ -32,7 +32,9 @@ def load_plan(reference: str, *, modules: Collection[str] | None = None) -> Plan
         return _from_python(reference)
     known = ", ".join(sorted(_languages()))
     raise PlanError(
-        f'cannot tell the language of "{reference}"', fix=f"give a file ending in {known}, or module:object"
+        f'cannot tell the language of "{reference}"',
+        at=reference,
+        fix=f"give a file ending in {known}, or module:object",
     )
 
 
@@ -48,19 +50,14 @@ def _languages() -> dict[str, str]:
 
 
 def _from_file(path: Path, query: str | None) -> Plan:
-    if not path.is_file():
-        raise PlanError(f"there is no plan file {path}", fix="check the path")
-    if path.stat().st_size > MAX_BYTES:
-        raise PlanError(f"{path} is larger than {MAX_BYTES:,} bytes", fix="a plan is small", name="limit_exceeded")
+    text = read_text(path, most=MAX_BYTES)
     language = extensions.load("languages", _languages()[path.suffix])
     try:
-        text = path.read_text(encoding="utf-8")
         plan: Plan = language.loads(text) if query is None else _one_of(language, text, query)
-    except UnicodeDecodeError as error:
-        raise PlanError(f"{path} is not UTF-8 text: {error.reason}", at=f"byte {error.start}") from None
     except PlanError as error:
-        error.at = f"{path}, {error.at}" if error.at else str(path)
-        raise
+        for one in (error, *error.others):
+            one.fix = one.fix or "mend the plan there"
+        raise error.within(str(path)) from None
     return plan
 
 
@@ -77,18 +74,12 @@ def _one_of(language: Any, text: str, query: str) -> Plan:
 def _from_python(reference: str) -> Plan:
     module_name, name = extensions.module_of(reference), reference.partition(":")[2]
     look_here()
-    try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise PlanError(f"cannot import {module_name}: {error}", fix="run where the module can be imported") from None
-    except Exception as error:  # whatever the user's own code raises
-        at = f"{getattr(error, 'filename', None) or module_name}, line {getattr(error, 'lineno', None) or '?'}"
-        what = f"{module_name} cannot be loaded: {type(error).__name__}: {error}"
-        raise PlanError(what, at=at, fix="python -c 'import …' shows where it fails") from None
+    module = extensions.imported(module_name)
     plans = {key: plan for key, value in vars(module).items() if (plan := _plan(value)) is not None}
     if name not in plans:
         what = f"{reference} is not a stream or a plan" if hasattr(module, name) else f"{module_name} has no {name!r}"
-        raise PlanError(what, fix=did_you_mean(name, plans))
+        known = did_you_mean(name, plans) if plans else "assign a stream to a name in the module"
+        raise PlanError(what, at=reference, fix=known)
     return plans[name]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,8 +57,9 @@ def _show(config: Config, found: Study) -> None:
     if found.simulation is not None:
         assert config.simulate is not None
         kind = f"{config.simulate.arrivals} arrivals, {float(config.simulate.duration):,g} ms"
-        print_line(f"\nSimulation: {kind}")
-        show_pairs(_outcomes(found.simulation), header=_SIMULATION)
+        refused = {decision.query.name for decision in found.decisions if not decision.admitted}
+        print_line(f"\nSimulation: {kind}" + (", the refused queries too" if refused else ""))
+        show_pairs(_outcomes(found.simulation, refused), header=_SIMULATION)
 
 
 def _row(decision: Decision) -> tuple[str, ...]:
@@ -71,12 +72,12 @@ def _row(decision: Decision) -> tuple[str, ...]:
     return (decision.query.name, f"yes ({decision.test})", *bounds)
 
 
-def _outcomes(simulation: Mapping[str, Mapping[str, Outcome]]) -> list[tuple[str, ...]]:
+def _outcomes(simulation: Mapping[str, Mapping[str, Outcome]], refused: Collection[str]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for policy, outcomes in simulation.items():
         for n, (name, got) in enumerate(outcomes.items()):
             cells = (f"{got.misses:,}", f"{got.miss_percent:.1f} %", f"{got.max_delay:,.1f} ms", f"{got.max_backlog:,}")
-            rows.append((policy if n == 0 else "", name, *cells))
+            rows.append((policy if n == 0 else "", f"{name} (refused)" if name in refused else name, *cells))
     return rows
 
 

@@ -35,7 +35,7 @@ def replay(
     every: Annotated[float, typer.Option(help="Into a folder: one file for so many seconds.")] = 1.0,
     rows_per_file: Annotated[int, typer.Option(help="Into a folder, as fast as possible: rows in a file.")] = 10_000,
     key: Annotated[str | None, typer.Option(help="Into Kafka: the column that is the message's key.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Stop after so many rows.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Stop after so many rows.")] = None,
     resume: Annotated[
         Path | None, typer.Option(help="A file that remembers the place; if it exists, go on from there.")
     ] = None,

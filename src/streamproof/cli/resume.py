@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
+from streamproof.documents import existing
 from streamproof.engines.claims import Claim, plain, refuse_other
 from streamproof.engines.local.query import RunningQuery
 from streamproof.engines.sealed import fitting, opened, sealed
@@ -38,15 +40,13 @@ def save(
     contents = {name: content_of(file) for name, file in files.items()}
     about = {"claim": claim, "positions": dict(positions), "written": dict(written), "contents": contents}
     content = json.dumps(about).encode() + b"\n" + query.snapshot()
-    with replacing(path.resolve(), overwrite=True) as temporary:
+    with replacing(Path(os.path.realpath(path)), overwrite=True) as temporary:
         temporary.write_bytes(sealed(content, kind=KIND, version=VERSION))
 
 
 def load(path: Path, *, claim: Claim, files: Mapping[str, Path]) -> Interrupted:
     """What `save` wrote, for the same command over the same inputs; these may have grown since."""
-    if not path.is_file():
-        raise InputError(f"there is no snapshot {path}", fix="give the file that --snapshot named")
-    content = opened(path.read_bytes(), kind=KIND, version=VERSION, at=str(path))
+    content = opened(existing(path, what="snapshot").read_bytes(), kind=KIND, version=VERSION, at=str(path))
     with fitting(KIND, at=str(path)):
         head, _, snapshot = content.partition(b"\n")
         about: dict[str, Any] = json.loads(head)

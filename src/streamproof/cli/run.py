@@ -54,7 +54,7 @@ def run(
     dead_letters: Annotated[Path | None, typer.Option(help="Where illegal events go under dead_letter.")] = None,
     modules: Annotated[list[str] | None, typer.Option(help="Python modules with UDFs, UDAs and UDOs.")] = None,
     dsn: Annotated[str | None, typer.Option(help="The PostgreSQL server, for --engine postgres.")] = None,
-    max_windows: Annotated[int, typer.Option(help="The most windows one event may fall into.")] = 1_000_000,
+    max_windows: Annotated[int, typer.Option(min=1, help="The most windows one event may fall into.")] = 1_000_000,
     emission: Annotated[Emission, typer.Option(help="local: when results come out.")] = "speculative",
     batch_size: Annotated[int | None, typer.Option(min=1, help="local: the most events that run at once.")] = None,
     snapshot: Annotated[Path | None, typer.Option(help="local: after Ctrl-C, the state goes here.")] = None,
@@ -67,7 +67,7 @@ def run(
     metrics: Annotated[bool, typer.Option("--metrics", help="local: the run in numbers, at its end.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="local: no progress and no remarks.")] = False,
     show_sql: Annotated[bool, typer.Option("--show-sql", help="Print the SQL instead of running it.")] = False,
-    limit: Annotated[int, typer.Option(help="How many rows to show on a terminal.")] = 20,
+    limit: Annotated[int, typer.Option(min=0, help="How many rows to show on a terminal.")] = 20,
 ) -> None:
     """Run a plan over files and print its canonical history."""
     refuse_mode(engine, mode, checkpoint)
@@ -90,13 +90,14 @@ def run(
     job = on(load_plan(plan), engine, **settings, **engine_options)
     validators = {name: Validator(policy=on_error) for name in nodes.sources(job.plan)}
     output = Output(emit=emit, out=out, overwrite=overwrite)
-    with progress("reading") as advance:
+    with progress("reading") as doing:
         is_live = engine == "local" and not show_sql  # which shows its own progress
-        readers, files = _open(job, input or [], map or [], rejects, None if is_live else advance)
+        readers, files = _open(job, input or [], map or [], rejects, None if is_live else doing)
         loaded = {} if is_live else job.load(readers, validators)
         if show_sql:
             print_line(_sql(job, {name: part.schema for name, part in loaded.items()}))
             return
+        doing.now("starting Spark, and running" if engine == "spark" else "running")
         result = None if is_live else job.run_loaded(loaded)
     if is_live:
         live = live_run(job, readers, validators, options=options, output=output, files=files)

@@ -56,7 +56,7 @@ def counted(count: int, thing: str) -> str:
 def note(text: str) -> None:
     """A remark beside the results, after all of them that came before it."""
     sys.stdout.flush()
-    err.print(escape(text), style="dim")
+    err.print(escape(safe_text(text)), style="dim")
 
 
 def show_error(error: StreamproofError, *, as_json: bool) -> None:
@@ -65,11 +65,12 @@ def show_error(error: StreamproofError, *, as_json: bool) -> None:
         print_line(json.dumps(error.as_dict(), ensure_ascii=False))
         return
     sys.stdout.flush()
-    err.print(f"[bold red]{error.name}[/]: {escape(safe_text(error.what))}")
-    if error.at:
-        err.print(f"  [dim]at:[/] {escape(safe_text(error.at))}")
-    if error.fix:
-        err.print(f"  [dim]fix:[/] {escape(safe_text(error.fix))}")
+    for one in (error, *error.others):
+        err.print(f"[bold red]{one.name}[/]: {escape(safe_text(one.what))}")
+        if one.at:
+            err.print(f"  [dim]at:[/] {escape(safe_text(one.at))}")
+        if one.fix:
+            err.print(f"  [dim]fix:[/] {escape(safe_text(one.fix))}")
 
 
 def show_history(history: History, *, most: int) -> None:
@@ -107,18 +108,28 @@ def _print_whole(table: Table) -> None:
     out.print(table, crop=False)
 
 
+class Doing:
+    """What a long job does at the moment, and how many rows it has come to."""
+
+    def __init__(self, what: str, show: Callable[[str], None]) -> None:
+        self._what, self._show = what, show
+
+    def __call__(self, rows: int) -> None:
+        self._show(f"{self._what}, {counted(rows, 'row')}")
+
+    def now(self, what: str) -> None:
+        """From here on it does something else."""
+        self._what = what
+        self._show(what)
+
+
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int], None]]:
-    """Counts rows while a long job runs; shows nothing where standard error is not a terminal."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        TextColumn("{task.completed:,} rows"),
-        TimeElapsedColumn(),
-    )
+def progress(what: str) -> Iterator[Doing]:
+    """Says what a long job does, and counts its rows; shows nothing where standard error is not a terminal."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=None)
-        yield lambda rows: bar.update(task, completed=rows)
+        yield Doing(what, lambda text: bar.update(task, description=text))
 
 
 def show_warning(

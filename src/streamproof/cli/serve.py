@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,8 +18,9 @@ from streamproof.cli.inputs import mapping_for
 from streamproof.cli.plans import load_plan, registry_of
 from streamproof.cli.screen import err, note, print_line, safe_text, show_pairs
 from streamproof.cli.warm_up import is_cold
-from streamproof.errors import InputError
+from streamproof.errors import InputError, StreamproofError
 from streamproof.events.files import read
+from streamproof.events.files.writer import check_target, replacing
 
 if TYPE_CHECKING:
     from streamproof.qos.replay import Replay
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from streamproof.qos.server import Costs, Registration
     from streamproof.qos.serving import Serving, Tick
 
+MOST_SECONDS = 1e9
 SAMPLE = 50_000  # rows on which costs are measured
 
 
@@ -47,8 +50,9 @@ def serve(
     from streamproof.qos import serve_report  # noqa: PLC0415  # loads the engine
     from streamproof.qos.serve_config import load_serve_config  # noqa: PLC0415
 
-    if duration is not None and duration <= 0:
-        raise InputError(f"--duration must be positive, got {duration:g}")
+    if duration is not None and not 0 < duration < MOST_SECONDS:
+        fix = "give seconds, e.g. --duration 60"
+        raise InputError(f"--duration must be positive and finite, got {duration:g}", at="--duration", fix=fix)
     _check_report(report, overwrite=overwrite)
     read_config = load_serve_config(config)
     if is_cold() and not quiet:
@@ -61,7 +65,8 @@ def serve(
     result = serve_report.as_dict(serving, registrations)
     if report is not None:
         text = serve_report.page(serving, registrations) if report.suffix == ".html" else jsonlib.dumps(result)
-        report.write_text(text, encoding="utf-8")
+        with replacing(Path(os.path.realpath(report)), overwrite=True) as place:
+            place.write_text(text, encoding="utf-8")
     if json:
         print_line(jsonlib.dumps(result, ensure_ascii=False))
     else:
@@ -75,11 +80,9 @@ def _check_report(report: Path | None, *, overwrite: bool) -> None:
     if report is None:
         return
     if report.suffix not in (".html", ".json"):
-        raise InputError(f"cannot tell the format of {report}", fix="give a name that ends in .html or .json")
-    if report.exists() and not overwrite:
-        raise InputError(f"{report} exists", fix="choose another name, or --overwrite")
-    if not report.parent.is_dir():
-        raise InputError(f"there is no folder {report.parent}")
+        fix = "give a name that ends in .html or .json"
+        raise InputError(f"cannot tell the format of {report}", at="--report", fix=fix)
+    check_target(Path(os.path.realpath(report)), overwrite=overwrite)
 
 
 def _register(config: ServeConfig, modules: list[str]) -> tuple[list[Registration], dict[str, dict[str, Replay]]]:
@@ -88,7 +91,10 @@ def _register(config: ServeConfig, modules: list[str]) -> tuple[list[Registratio
     replays: dict[str, dict[str, Replay]] = {}
     for query in config.queries:
         streams = _replays(config, query)
-        found = _admit(config, query, streams, modules)
+        try:
+            found = _admit(config, query, streams, modules)
+        except StreamproofError as error:
+            raise error.within(f'query "{query.name}"') from None
         registrations.append(found)
         if found.admitted:
             replays[query.name] = streams
@@ -104,7 +110,7 @@ def _replays(config: ServeConfig, query: ServeQuery) -> dict[str, Replay]:
         try:
             found[name] = Replay.of(read(given.file, mapping=mapping).stream(), speed=config.speed)
         except InputError as error:
-            raise error.located(f"{query.name}, input {name}") from None
+            raise error.within(f'query "{query.name}", input {name}') from None
     return found
 
 

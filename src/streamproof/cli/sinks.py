@@ -35,7 +35,7 @@ def event_sink(path: Path | None, schema: Schema, *, overwrite: bool) -> Iterato
     if path is None:
         yield lambda stream: print_blocks(stream.json_lines())
         return
-    place = path.resolve()
+    place = Path(os.path.realpath(path))
     kind = format_of(place, None, "sinks")
     if kind not in _OPENERS:
         raise InputError(f"events cannot be written to {kind} piece by piece", fix=f"use {', '.join(_OPENERS)}")

@@ -53,7 +53,7 @@ def run_stream(job: Job, inputs: list[str], maps: list[str], options: StreamOpti
     modules = ("stream.files", "sinks", "session")
     files, sinks, sessions = (importlib.import_module(f"streamproof.engines.spark.{name}") for name in modules)
     places = input_files(inputs, maps)
-    with ExitStack() as stack, progress("starting Spark") as advance:
+    with ExitStack() as stack, progress("starting Spark") as doing:
         checkpoint = options.checkpoint or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         folder = options.out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         sink = sinks.FileSink(folder, content=options.emit)
@@ -62,8 +62,9 @@ def run_stream(job: Job, inputs: list[str], maps: list[str], options: StreamOpti
             options={"emission": options.emission, "on_error": options.on_error},
         )  # fmt: skip
         session = sessions.active() or sessions.session(**sessions.STREAMING)
+        doing.now("running on Spark")
         try:
-            found = files.run_files(session, run, sink, watcher=lambda _batch, m: advance(m.as_dict()["events"]))
+            found = files.run_files(session, run, sink, watcher=lambda _batch, m: doing(m.as_dict()["events"]))
         except KeyboardInterrupt:
             if options.checkpoint is not None:
                 note(f"stopped; the same command goes on from {options.checkpoint}")

@@ -19,7 +19,7 @@ def validate(
     shape: Annotated[Shape | None, typer.Option(help="Hold the events to this shape.")] = None,
     order: Annotated[Order | None, typer.Option(help="Hold the events to this order.")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object per violation, then a summary.")] = False,
-    limit: Annotated[int, typer.Option(help="How many violations to show.")] = 20,
+    limit: Annotated[int, typer.Option(min=0, help="How many violations to show.")] = 20,
 ) -> None:
     """Check a physical stream: CTI violations, unmatched retractions, shape, order. Exits 1 if a rule is broken."""
     validator = Validator(policy="drop", shape=shape, order=order, keep=limit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from streamproof.cli.inputs import input_files, open_input, rejected
 from streamproof.cli.plans import load_plan, look_here, registry_of
 from streamproof.cli.screen import err, note, out, print_line
 from streamproof.errors import InputError
+from streamproof.events.files.writer import check_target
 
 REPROS = Path("streamproof-repros")
 SECONDS_BETWEEN_LINES = 30
@@ -37,11 +39,13 @@ def verify(
     ] = None,
     oracle: Annotated[str, typer.Option(help="The database that judges: duckdb or postgres.")] = "duckdb",
     dsn: Annotated[str | None, typer.Option(help="The PostgreSQL server, e.g. postgresql://user@host/name.")] = None,
-    cases: Annotated[int | None, typer.Option(help="How many cases per engine; the suite says, if left out.")] = None,
+    cases: Annotated[
+        int | None, typer.Option(min=1, help="How many cases per engine; the suite says, if left out.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same cases.")] = None,
-    jobs: Annotated[int, typer.Option(help="Processes to work in; Spark has its own threads.")] = 1,
-    time_budget: Annotated[float | None, typer.Option(help="Stop after so many seconds.")] = None,
-    most: Annotated[int, typer.Option(help="Stop after so many differences.")] = 3,
+    jobs: Annotated[int, typer.Option(min=1, max=256, help="Processes to work in; Spark has its own threads.")] = 1,
+    time_budget: Annotated[float | None, typer.Option(min=0, help="Stop after so many seconds.")] = None,
+    most: Annotated[int, typer.Option(min=1, help="Stop after so many differences.")] = 3,
     report: Annotated[Path | None, typer.Option(help="Write a page about the run to this HTML file.")] = None,
     repros: Annotated[Path, typer.Option(help="The folder for shrunk cases.")] = REPROS,
     resume: Annotated[Path | None, typer.Option(help="Keep what is done in this file, and go on from it.")] = None,
@@ -56,8 +60,12 @@ def verify(
         look_here()
     if replay is not None:
         raise typer.Exit(_replayed(replay, engine or [], dsn, json=json))
+    if report is not None:
+        check_target(Path(os.path.realpath(report)), overwrite=True)
     if not suite:
-        raise InputError("no suite is given", fix="give smoke, full, deep, a file, or --replay FILE")
+        raise InputError(
+            "no suite is given", at="streamproof verify", fix="give smoke, full, deep, a file, or --replay FILE"
+        )
     from streamproof.workbench.runner import Options  # noqa: PLC0415  # loaded by those who verify
 
     options = Options(
@@ -93,7 +101,7 @@ def _run(
             result = verify_plan(plan, streams, options, name=Path(name).name, registry=known, progress=advance)
     save_found(result, folder)
     if not json:
-        show_result(result)
+        show_result(result, covers=files is None)
     return result
 
 
@@ -137,8 +145,8 @@ def save_found(result: Any, folder: Path) -> None:
         result.repros.append(place)
 
 
-def show_result(result: Any) -> None:
-    """What came of a run, on the screen."""
+def show_result(result: Any, *, covers: bool = True) -> None:
+    """What came of a run, on the screen; ``covers``: with what the cases of a suite cover, and what not."""
     for tally in result.tallies.values():
         speed = tally.cases / tally.seconds * 60 if tally.seconds else 0
         laws = ", ".join(f"{law} {count:,}" for law, count in sorted(tally.laws.items()))
@@ -149,7 +157,8 @@ def show_result(result: Any) -> None:
     for name, findings in result.modules.items():
         for finding in findings:
             out.print(f"[bold red]fails[/] {escape(name)}: {escape(finding)}")
-    _show_coverage(result)
+    if covers:
+        _show_coverage(result)
     for one, place in zip(result.found, result.repros, strict=False):
         _show_found(one, place)
     stopped = f", stopped: {result.stopped}" if result.stopped else ""

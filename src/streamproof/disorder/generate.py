@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -74,8 +75,8 @@ def _targets(configuration: Configuration, out: Path) -> list[Path]:
     for number, experiment in enumerate(configuration.experiments, start=1):
         kind = output_format(configuration, experiment)
         path = experiment.path or Path(f"{_stem(configuration)}-{number}.{kind}")
-        found.append((out / path).resolve())  # a whole path stays as it is
-        if not path.is_absolute() and not found[-1].is_relative_to(out.resolve()):
+        found.append(Path(os.path.realpath(out / path)))  # a whole path stays as it is
+        if not path.is_absolute() and not found[-1].is_relative_to(os.path.realpath(out)):
             raise InputError(
                 f"{path} leads out of {out}",
                 at=f"experimentDataConfigurations[{number - 1}].output.path",

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import csv
 import gzip
+import os
 import shutil
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +23,7 @@ import numpy as np
 from streamproof.disorder.config import SourceConfig
 from streamproof.disorder.scanning import GOOD, NO_TIME, NUMBER, row_ends, times_of
 from streamproof.disorder.units import TimeUnit
+from streamproof.documents import existing
 from streamproof.errors import InputError, did_you_mean
 
 PIECE_BYTES: Final = 32 << 20
@@ -92,13 +95,9 @@ def _check_zone(zone: str | None) -> None:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    if path.is_file():
-        yield path
+    if not os.path.isdir(path):
+        yield existing(path)
         return
-    if not path.is_dir():
-        raise InputError(
-            f"there is no file {path}", at=str(path), fix="give the path of a file or of a folder of files"
-        )
     found = sorted(file for file in path.rglob("*") if file.is_file() and file.name[:1] not in "._")
     if not found:
         raise InputError(
@@ -134,7 +133,7 @@ def _unpacked(path: Path, work: Path, number: int) -> Path:
     try:
         with gzip.open(path, "rb") as packed_file, place.open("wb") as target:
             shutil.copyfileobj(packed_file, target, 1 << 20)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(
             f"{path.name} cannot be unpacked: {error}", at=str(path), fix="check the file: gzip -t"
         ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -72,7 +73,7 @@ class Loaded:
     def write_rejects(self, path: Path) -> None:
         """Write the rejected rows, if there are any."""
         if self.rejected:
-            with replacing(path.resolve(), overwrite=True) as place:
+            with replacing(Path(os.path.realpath(path)), overwrite=True) as place:
                 place.write_text("".join(f"{line}\n" for line in self.reject_lines()), encoding="utf-8")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from streamproof.disorder.moments import moment_text
 from streamproof.disorder.text import spark_line
 from streamproof.disorder.units import shown, spark_interval
+from streamproof.errors import as_shown
 from streamproof.pictures.disorder_plots import Bar, Mark, bar_plot, curve_plot
 
 _PAGE = """<!doctype html>
@@ -31,7 +32,10 @@ def body_of(figures: Mapping[str, Any]) -> str:
     import jinja2  # noqa: PLC0415
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        finalize=as_shown,
+        undefined=jinja2.StrictUndefined,
     )
     return environment.get_template("analysis.html.j2").render(**_content(figures), **_plots(figures))
 

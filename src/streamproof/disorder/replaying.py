@@ -7,6 +7,7 @@ milliseconds' worth at a time; how late they were is measured and reported.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ from streamproof.disorder.layout import Layout, Piece, pieces_of, plan_layout
 from streamproof.disorder.rows import read_bytes
 from streamproof.disorder.scanning import GOOD, fields_of, members_of, row_ends, times_of
 from streamproof.disorder.units import TICKS, TimeUnit, read_unit
+from streamproof.documents import existing
 from streamproof.engines.claims import Claim, plain, refuse_other
 from streamproof.engines.sealed import fitting, opened, sealed
 from streamproof.errors import InputError
@@ -93,9 +95,10 @@ class Recording:
         self, path: Path, *, time_column: int | str | None = None, unit: TimeUnit | None = None, separator: str = ","
     ) -> None:
         self.path = path
+        existing(path)
         self.unit: TimeUnit = unit or _unit_beside(path) or "ms"
         column = self._column(time_column, separator)
-        self.claim: Claim = {"file": str(path.resolve()), "time": column, "unit": self.unit, "separator": separator}
+        self.claim: Claim = {"file": os.path.realpath(path), "time": column, "unit": self.unit, "separator": separator}
         source = SourceConfig(file=path, time_index=column, unit=self.unit, separator=separator)
         self.layout = plan_layout(source, work=Path())
         if self.layout.format == "parquet":
@@ -385,7 +388,7 @@ class Replay:
             "claim": self._claim, "offset": offset, "digest": self._delivered.digest(offset),
             "rows": rows, "first": self._first, "last": self._last,
         }  # fmt: skip
-        with replacing(self._state_path.resolve(), overwrite=True) as place:
+        with replacing(Path(os.path.realpath(self._state_path)), overwrite=True) as place:
             place.write_bytes(sealed(json.dumps(state).encode(), kind=STATE, version=STATE_VERSION))
 
 

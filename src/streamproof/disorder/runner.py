@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from streamproof.disorder.shelf import FolderShelf, MemoryShelf, Shelf
+from streamproof.documents import existing
 from streamproof.errors import InfrastructureError, StreamproofError
 
 R = TypeVar("R")
@@ -109,7 +110,7 @@ class _Task:
 
 def size_of(path: Path) -> int:
     """The bytes of a file, or of all files in a folder."""
-    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    files = [existing(path)] if not os.path.isdir(path) else [file for file in path.rglob("*") if file.is_file()]
     return sum(file.stat().st_size for file in files)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import csv
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -61,7 +62,7 @@ class ReplaySource(DataSource):
     def _path(self) -> Path:
         if "path" not in self.options:
             raise InputError("a replay needs a file", at="streamproof-replay", fix='say .option("path", "stream.csv")')
-        return Path(self.options["path"]).resolve()
+        return Path(os.path.realpath(self.options["path"]))
 
     def _rows(self) -> int:
         text = self.options.get("rowsPerBatch", self.options.get("rowsperbatch", str(_DEFAULT_ROWS)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import sys
@@ -210,7 +211,7 @@ class Folder:
         if not folder.is_dir():
             raise InputError(f"{folder} is not a folder", at="--to", fix="give a folder")
         self._folder, self._header = folder, recording.header
-        self.claim = str(folder.resolve())
+        self.claim = os.path.realpath(folder)
         self._ending = ".jsonl" if recording.layout.format == "jsonl" else ".csv"
         self._held: list[bytes] = []
 
@@ -223,7 +224,7 @@ class Folder:
         self._held = []
 
     def _part(self, first_row: int) -> Path:
-        return self._folder.resolve() / f"part-{first_row:012d}{self._ending}"
+        return Path(os.path.realpath(self._folder)) / f"part-{first_row:012d}{self._ending}"
 
     def refuse_missing(self, first_row: int) -> None:
         """The last file that was delivered must be there: else this is another folder, or rows are lost."""

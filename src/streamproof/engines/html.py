@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from html import escape
-
+from streamproof.errors import on_a_page
 from streamproof.events.history import History, Row
 from streamproof.events.time import BEGINNING, FOREVER, show_moment
 
@@ -22,14 +21,16 @@ def query_page(title: str, history: History, details: str = "") -> str:
     """
     rows = History(history.schema, history.rows.slice(0, ROWS)).to_rows()[:ROWS]
     more = f"<p>… {len(history) - len(rows):,} more</p>" if len(history) > len(rows) else ""
-    unfold = f"<details><summary>metrics</summary><pre>{escape(details)}</pre></details>" if details else ""
-    return f"<div><b>{escape(title)}</b>{_timeline(rows)}{_table(rows, history)}{more}{unfold}</div>"
+    unfold = f"<details><summary>metrics</summary><pre>{on_a_page(details)}</pre></details>" if details else ""
+    return f"<div><b>{on_a_page(title)}</b>{_timeline(rows)}{_table(rows, history)}{more}{unfold}</div>"
 
 
 def _table(rows: list[Row], history: History) -> str:
     names = history.schema.names
-    head = "".join(f"<th>{escape(name)}</th>" for name in ("from", "to", *names))
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in _cells(row, history))}</tr>" for row in rows)
+    head = "".join(f"<th>{on_a_page(name)}</th>" for name in ("from", "to", *names))
+    body = "".join(
+        f"<tr>{''.join(f'<td>{on_a_page(cell)}</td>' for cell in _cells(row, history))}</tr>" for row in rows
+    )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
@@ -47,7 +48,7 @@ def _timeline(rows: list[Row]) -> str:
     bars = []
     for number, row in enumerate(rows):
         start, end = (_place(tick, low, high) for tick in (row.le, row.re))
-        label = escape(", ".join(str(value) for value in row.payload.values())[:60])
+        label = on_a_page(", ".join(str(value) for value in row.payload.values())[:60])
         bars.append(
             f'<rect x="{start:.1f}" y="{number * LINE + 3}" width="{max(end - start, 2):.1f}" height="{LINE - 6}" '
             f'fill="{BAR}"><title>{label}</title></rect>'

@@ -63,6 +63,12 @@ def _batches(part: Part) -> Iterable[Batch]:
     return to_batches(part)
 
 
+def no_input(name: str) -> InputError:
+    """What to say where a source of the plan is given nothing."""
+    fix = f'give it one: run({{"{name}": …}}), or on the command line --input {name}=FILE'
+    return InputError(f'no input is given for the source "{name}"', at=f'source "{name}"', fix=fix)
+
+
 def load(name: str, value: Input, *, schema: Schema | None = None, validator: Validator | None = None) -> Loaded:
     """The input in parts. Physical events are validated on the way; errors name the input."""
     check = (validator or Validator()).check
@@ -71,7 +77,7 @@ def load(name: str, value: Input, *, schema: Schema | None = None, validator: Va
         checked = (check(part) if isinstance(part, PhysicalStream) else part for part in loaded.parts)
         first = next(checked, None)  # the first part is checked at once
     except StreamproofError as error:
-        raise _of_input(error, name) from None
+        raise error.within(f"input {name}") from None
     return Loaded(loaded.schema, _named(chain([] if first is None else [first], checked), name))
 
 
@@ -80,7 +86,7 @@ def unchecked(name: str, value: Input | Loaded, *, schema: Schema | None = None)
     try:
         loaded = _load(value, schema)
     except StreamproofError as error:
-        raise _of_input(error, name) from None
+        raise error.within(f"input {name}") from None
     return Loaded(loaded.schema, _named(loaded.parts, name))
 
 
@@ -89,12 +95,7 @@ def _named(parts: Iterable[Part], name: str) -> Iterator[Part]:
     try:
         yield from parts
     except StreamproofError as error:
-        raise _of_input(error, name) from None
-
-
-def _of_input(error: StreamproofError, name: str) -> StreamproofError:
-    error.at = f"input {name}, {error.at}" if error.at else f"input {name}"
-    return error
+        raise error.within(f"input {name}") from None
 
 
 def _load(value: Input | Loaded, schema: Schema | None) -> Loaded:

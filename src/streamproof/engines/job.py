@@ -18,7 +18,7 @@ from streamproof.arguments import Knows, door, doors
 from streamproof.engines.base import Engine, LiveEngine, Settings, engine, prepare
 from streamproof.engines.frames import Tabular
 from streamproof.engines.html import query_page
-from streamproof.engines.inputs import Input, Loaded, load, unchecked
+from streamproof.engines.inputs import Input, Loaded, load, no_input, unchecked
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
@@ -149,7 +149,7 @@ class Job(Knows):
     def _refuse_missing(self, given: Container[str]) -> None:
         for name in sources(self.plan):
             if name not in given:
-                raise InputError(f'no input is given for the source "{name}"', fix=f"give --input {name}=FILE")
+                raise no_input(name)
 
     def load(self, inputs: Mapping[str, Input], validators: Mapping[str, Validator]) -> dict[str, Loaded]:
         """Every source's input, read and checked."""

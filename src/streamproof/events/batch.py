@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from streamproof.arguments import often
-from streamproof.errors import InputError
+from streamproof.errors import InputError, printable
 from streamproof.events import weights
 from streamproof.events.notation import show_payload
 from streamproof.events.order import Flags, ints
@@ -33,6 +33,9 @@ class Batch:
     schema: Schema
     rows: pa.Table
     frontier: int = BEGINNING
+
+    def __repr__(self) -> str:
+        return printable(f"Batch(schema={self.schema!r}, rows={self.rows!r}, frontier={self.frontier})")
 
     def __post_init__(self) -> None:
         if self.rows.schema != self.schema.arrow_rows:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from streamproof.arguments import often
-from streamproof.errors import InputError, did_you_mean
+from streamproof.errors import InputError, did_you_mean, printable
 from streamproof.events.notation import merge_types, read_value, show_value, type_of_value, write_value
 from streamproof.events.schema import NULL, Schema, Type, check_names
 from streamproof.events.time import Unit, read_tick, show_tick
@@ -40,7 +40,7 @@ class Insert:
     payload: Mapping[str, object]
 
     def __str__(self) -> str:
-        return f"insert {self.id} [{show_tick(self.le)}, {show_tick(self.re)})"
+        return f"insert {printable(self.id)} [{show_tick(self.le)}, {show_tick(self.re)})"
 
 
 @often
@@ -55,7 +55,7 @@ class Retract:
     payload: Mapping[str, object]
 
     def __str__(self) -> str:
-        return f"retract {self.id} [{show_tick(self.le)}, {show_tick(self.re)}) → {show_tick(self.re_new)}"
+        return f"retract {printable(self.id)} [{show_tick(self.le)}, {show_tick(self.re)}) → {show_tick(self.re_new)}"
 
 
 @often

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamproof.arguments import often
-from streamproof.errors import InputError
+from streamproof.errors import InputError, printable
 from streamproof.events import jsontext
 from streamproof.events.bag import identical
 from streamproof.events.event import (
@@ -209,7 +209,7 @@ class PhysicalStream:
             for event in self.slice(0, 10).to_events()
         ]
         more = [f"… {len(self) - 10} more"] if len(self) > 10 else []
-        return "\n".join([f"PhysicalStream of {len(self)} events", *shown, *more])
+        return printable("\n".join([f"PhysicalStream of {len(self)} events", *shown, *more]))
 
 
 def _json_text(stream: PhysicalStream) -> pa.Array:

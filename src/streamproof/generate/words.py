@@ -26,6 +26,8 @@ def choose(facet: str, given: object, known: Iterable[Word], otherwise: str | No
     for name in names:
         if name == word:
             return name
+    if not names:
+        raise PlanError(f"unknown {facet} {given!r}", fix=f"give {otherwise}")
     hint = did_you_mean(word or str(given), names)
     raise PlanError(f"unknown {facet} {given!r}", fix=f"{hint}; or {otherwise}" if otherwise else hint)
 

@@ -14,7 +14,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
-from streamproof.errors import PlanError, StreamproofError, did_you_mean
+from streamproof.errors import PlanError, StreamproofError, did_you_mean, each
 from streamproof.events.schema import Schema
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
@@ -99,34 +99,35 @@ def from_data(data: object, path: str = "plan", depth: int = 0) -> Plan:
 
 def _read_fields(kind: type[Node], data: Mapping[str, Any], path: str, depth: int) -> dict[str, Any]:
     known = {_key(field.name): field for field in fields(kind)}
-    for key in data:
-        if key not in known and key != "op":
+    odd = [key for key in data if key not in known and key != "op"]
+    given = [key for key, field in known.items() if key in data or field.default is MISSING]
+
+    def value(key: str) -> Any:
+        if key not in known:
             raise PlanError(f'{kind.op} has no field "{key}"', at=path, fix=did_you_mean(key, known))
-    values = {}
-    for key, field in known.items():
-        if key in data:
-            values[field.name] = _read_field(kind, field, data[key], f"{path}.{key}", depth)
-        elif field.default is MISSING:
+        if key not in data:
             raise PlanError(f'{kind.op} needs the field "{key}"', at=path, fix=f"its fields are: {', '.join(known)}")
-    return values
+        return _read_field(kind, known[key], data[key], f"{path}.{key}", depth)
+
+    return dict(zip((known[key].name for key in given), each([*odd, *given], value), strict=True))
 
 
 def _read_field(kind: type[Node], field: Field[Any], value: Any, path: str, depth: int) -> Any:
     if field.name in kind.input_fields or field.name == "body":
         return from_data(value, path, depth + 1)
     if field.name == "ins":
-        return tuple(from_data(part, f"{path}[{n}]", depth + 1) for n, part in enumerate(_list(value, path)))
+        parts = enumerate(_list(value, path))
+        return tuple(each(parts, lambda part: from_data(part[1], f"{path}[{part[0]}]", depth + 1)))
     if field.name == "bind":
         pairs = _object(value, path).items()
-        return tuple((name, from_data(part, f"{path}.{name}", depth + 1)) for name, part in pairs)
+        return tuple(each(pairs, lambda pair: (pair[0], from_data(pair[1], f"{path}.{pair[0]}", depth + 1))))
     codec = _codec(kind, field.name)
     if value is None and field.default is None:
         return None
     try:
         return codec.read(value)
     except StreamproofError as error:
-        error.at = path if error.at is None else f"{path}: {error.at}"
-        raise
+        raise error.within(path, ": ") from None
     except (TypeError, ValueError, AttributeError, KeyError) as error:
         raise PlanError(f"cannot read {repr(value)[:80]} here: {error}", at=path) from None
 
@@ -186,7 +187,7 @@ def _read_expr(value: Any) -> Expr:
 
 
 def _read_named(value: Any) -> tuple[tuple[str, Expr], ...]:
-    return tuple((name, _read_expr(expr)) for name, expr in _object(value).items())
+    return tuple(each(_object(value).items(), lambda pair: (pair[0], _read_expr(pair[1]))))
 
 
 def _write_named(value: Any) -> dict[str, str]:
@@ -220,7 +221,7 @@ def _write_window(window: Any) -> Data:
 
 
 def _read_aggs(value: Any) -> tuple[tuple[str, Aggregate], ...]:
-    return tuple((name, _read_aggregate(parts)) for name, parts in _object(value).items())
+    return tuple(each(_object(value).items(), lambda pair: (pair[0], _read_aggregate(pair[1]))))
 
 
 def _read_aggregate(parts: Any) -> Aggregate:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from html import escape
 from typing import Final, NamedTuple
+
+from streamproof.errors import on_a_page
 
 WIDTH: Final = 720
 HEIGHT: Final = 240
@@ -121,12 +122,12 @@ def _rect(x: float, share: float, width: float, kind: str, hint: str) -> str:
     gap = 1 if width > 4 else 0
     return (
         f'<rect x="{x + gap / 2:.1f}" y="{y:.1f}" width="{max(0.5, width - gap):.1f}" '
-        f'height="{HEIGHT - BOTTOM - y:.1f}" class="{kind}"><title>{escape(hint)}</title></rect>'
+        f'height="{HEIGHT - BOTTOM - y:.1f}" class="{kind}"><title>{on_a_page(hint)}</title></rect>'
     )
 
 
 def _text(x: float, y: float, text: str, anchor: str, kind: str = "tick") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{kind}">{escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{kind}">{on_a_page(text)}</text>'
 
 
 def _number(value: float) -> str:
@@ -146,6 +147,6 @@ def _round_up(value: float) -> float:
 
 def _svg(title: str, shapes: Sequence[str]) -> str:
     return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}" class="plot">'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{on_a_page(title)}" class="plot">'
         f"{''.join(shapes)}</svg>"
     )

@@ -9,8 +9,9 @@ True
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import Final
+
+from streamproof.errors import on_a_page
 
 WIDTH: Final = 760
 LEFT: Final = 120
@@ -104,7 +105,7 @@ def as_svg(name: str) -> str:
     ]
     return (
         f'<svg class="dm" role="img" viewBox="0 0 {WIDTH} {height}" xmlns="http://www.w3.org/2000/svg">'
-        f"<title>{escape(model.title)}</title><style>{STYLE}</style>{''.join(parts)}</svg>"
+        f"<title>{on_a_page(model.title)}</title><style>{STYLE}</style>{''.join(parts)}</svg>"
     )
 
 
@@ -113,7 +114,7 @@ def _x(t: float) -> float:
 
 
 def _text(x: float, y: float, words: str, kind: str, *, weight: int = 400) -> str:
-    return f'<text class="{kind}" x="{x}" y="{y}" font-weight="{weight}">{escape(words)}</text>'
+    return f'<text class="{kind}" x="{x}" y="{y}" font-weight="{weight}">{on_a_page(words)}</text>'
 
 
 def _events(model: Model) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,9 +39,9 @@ def draw_curves(
 ) -> None:
     """One panel per query, and one with the share of missed deadlines by policy and query."""
     if path.suffix not in ENDINGS:
-        raise InputError(f"cannot draw into {path}", fix=f"give a name that ends in {', '.join(ENDINGS)}")
-    if path.exists() and not overwrite:
-        raise InputError(f"{path} exists", fix="choose another name, or --overwrite")
+        raise InputError(f"cannot draw into {path}", at=str(path), fix=f"give a name that ends in {', '.join(ENDINGS)}")
+    if os.path.lexists(path) and not overwrite:
+        raise InputError(f"{path} exists", at=str(path), fix="choose another name, or --overwrite")
     figure, axes = _figure(len(pairs) + bool(misses))
     for pair, axis in zip(pairs, axes, strict=False):
         _draw_pair(axis, pair)
@@ -119,4 +120,8 @@ def _save(figure: Any, path: Path) -> None:
         try:
             figure.savefig(path, metadata=metadata)
         except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror}", fix="check the folder") from None
+            raise InputError(
+                f"cannot write {path.name}: {error.strerror}",
+                at=str(path),
+                fix="give the path of a file in an existing folder",
+            ) from None

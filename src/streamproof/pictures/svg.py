@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Final
 
+from streamproof.errors import on_a_page
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.pictures.timeline import Axis, Bar, Lane, Timeline, axis_of, bar_text, labels
 
@@ -29,7 +29,7 @@ def as_svg(picture: Timeline) -> str:
     rows = sum(max(1, len(lane.bars)) + bool(lane.ctis) for lane in picture.lanes)
     height = 44 + rows * ROW + len(picture.lanes) * ROW // 2
     parts = [_grid(axis, height), *_lanes(picture, axis)]
-    title = escape(picture.note or picture.title)
+    title = on_a_page(picture.note or picture.title)
     return (
         f'<svg class="tl" role="img" viewBox="0 0 {WIDTH} {height}" xmlns="http://www.w3.org/2000/svg" '
         f'style="max-width:100%;height:auto"><title>{title}</title><style>{STYLE}</style>{"".join(parts)}</svg>'
@@ -45,14 +45,14 @@ def _grid(axis: Axis, height: int) -> str:
     for place, label in labels(axis, apart=0.035):
         x = round(LEFT + place * (WIDTH - LEFT - RIGHT), 1)
         lines.append(f'<line class="grid" x1="{x}" y1="26" x2="{x}" y2="{height - 6}"/>')
-        lines.append(f'<text class="dim" x="{x}" y="18" text-anchor="middle">{escape(label)}</text>')
+        lines.append(f'<text class="dim" x="{x}" y="18" text-anchor="middle">{on_a_page(label)}</text>')
     return "".join(lines)
 
 
 def _lanes(picture: Timeline, axis: Axis) -> list[str]:
     parts, y = [], 34
     for lane in picture.lanes:
-        parts.append(f'<text x="8" y="{y + 14}" font-weight="600">{escape(lane.title)}</text>')
+        parts.append(f'<text x="8" y="{y + 14}" font-weight="600">{on_a_page(lane.title)}</text>')
         for bar in lane.bars:
             parts.append(_bar(bar, lane, axis, y))
             y += ROW
@@ -73,7 +73,7 @@ def _bar(bar: Bar, lane: Lane, axis: Axis, y: int) -> str:
     arrows = ("◀" if bar.le == BEGINNING else "") + ("▶" if bar.re == FOREVER else "")
     shape = f'<rect class="{tone}{gone}" x="{x}" y="{y + 4}" width="{max(end - x, 2):.1f}" height="12" rx="3"/>'
     mark = ' class="mark"' if bar.wrong else ""
-    text = f'<text{mark} x="{end + 6}" y="{y + 14}">{escape((arrows + " " + bar_text(bar)).strip())}</text>'
+    text = f'<text{mark} x="{end + 6}" y="{y + 14}">{on_a_page((arrows + " " + bar_text(bar)).strip())}</text>'
     return shape + text
 
 

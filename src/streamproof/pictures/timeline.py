@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
+from streamproof.errors import printable
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
 
 Tone = Literal["input", "window", "expected", "actual", "wrong"]
@@ -136,7 +137,7 @@ def as_text(picture: Timeline, *, width: int = 100) -> str:
     lines.append(" " * margin + _ruler(axis, columns))
     for lane in picture.lanes:
         lines += _lane(lane, column, margin)
-    return "\n".join(line.rstrip() for line in lines)
+    return printable("\n".join(line.rstrip() for line in lines))
 
 
 def _ruler(axis: Axis, columns: int) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
+
+from streamproof.errors import on_a_page
 
 WIDTH, LEFT, LANE, BAND = 1120, 52, 46, 26
 COLOURS = {"holds": "#2e7d32", "fails": "#b3261e", "undecided": "#d9b44a", "error": "#6a1b9a"}
@@ -82,13 +83,13 @@ def _columns(steps: Sequence[Step], width: float, scale: float, height: int) -> 
 
 
 def _lane(lane: Lane, top: int, scale: float, end: float, side: str) -> Iterator[str]:
-    yield f'<text x="4" y="{top + LANE / 2 + 4:.0f}" fill="#5b6b7a">{escape(lane.name)}</text>'
+    yield f'<text x="4" y="{top + LANE / 2 + 4:.0f}" fill="#5b6b7a">{on_a_page(lane.name)}</text>'
     for number, mark in enumerate(lane.marks):
         if 0 <= mark.at < end:
             x, y = LEFT + mark.at * scale, top + 8 + (number * 11) % (LANE - 16)  # so that close rows stay apart
             yield (
                 f'<circle cx="{x:.1f}" cy="{y}" r="3.2" fill="{ROW[side]}" fill-opacity="0.75">'
-                f"<title>{escape(mark.text)}</title></circle>"
+                f"<title>{on_a_page(mark.text)}</title></circle>"
             )
 
 
@@ -102,7 +103,7 @@ def _band(steps: Sequence[Step], width: float, scale: float, top: int, decided: 
         colour = "#c9d3dc" if past else COLOURS[step.verdict]
         yield (
             f'<rect x="{x + 1:.1f}" y="{top}" width="{max(wide - 2, 1):.1f}" height="{BAND}" rx="3" fill="{colour}">'
-            f"<title>{escape(step.text)}</title></rect>"
+            f"<title>{on_a_page(step.text)}</title></rect>"
         )
         if wide > 16:
             yield (

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from streamproof.errors import PlanError, StreamproofError, did_you_mean
+from streamproof.errors import PlanError, StreamproofError, did_you_mean, each, together
 from streamproof.events.schema import BOOL, INT64, Schema, Type, check_names
 from streamproof.events.time import Span, duration
 from streamproof.plan import nodes
@@ -48,10 +48,10 @@ class Typed:
 
 
 def check(plan: Plan, sources: Mapping[str, Schema] | None = None, *, registry: Registry | None = None) -> Typed:
-    """The typed plan, given the schemas of the sources that do not declare their own."""
+    """The typed plan, given the schemas of the sources that do not declare their own; or all its errors at once."""
     checker = _Checker(dict(sources or {}), registry or installed())
     try:
-        return checker.visit(plan, _Place())
+        return checker.whole(plan)
     except RecursionError:
         fix = "name parts of it and combine those, or ask for less at once"
         raise PlanError("the plan is nested too deeply", fix=fix, name="limit_exceeded") from None
@@ -95,6 +95,17 @@ class _Checker:
         self.sources = sources
         self.registry = registry
         self.seen: dict[str, Typed] = {}  # each source once, so that two mentions share one object
+        self.errors: list[StreamproofError] = []  # as they were met
+
+    def whole(self, plan: Plan) -> Typed:
+        """The typed plan, if there is no error anywhere."""
+        try:
+            found = self.visit(plan, _Place())
+        except StreamproofError as error:
+            raise together(self.errors or [error]) from None
+        if self.errors:
+            raise together(self.errors)
+        return found
 
     def visit(self, plan: Plan, place: _Place) -> Typed:
         if place.made is None:
@@ -108,7 +119,8 @@ class _Checker:
         try:
             return self._visit(plan, place)
         except StreamproofError as error:
-            raise error.located(f"{place.path}: {label(plan)}") from None
+            self.errors.append(error.located(f"{place.path}: {label(plan)}"))
+            raise
 
     def _visit(self, plan: Plan, place: _Place) -> Typed:
         match plan:
@@ -124,10 +136,17 @@ class _Checker:
                 return self._group_apply(plan, place)
             case Driven():
                 return self._driven(plan, place)
-        inputs = tuple(self.visit(child, place.into(step)) for step, child in steps(plan))
-        _one_unit(inputs)
-        module = self._module(plan)
-        node, schema = RULES[plan](_Inputs(inputs, self.registry, module), plan)
+        inputs = tuple(each(steps(plan), lambda step: self.visit(step[1], place.into(step[0]))))
+        rule = RULES[plan]
+        try:
+            _one_unit(inputs)
+            module = self._module(plan)
+            node, schema = rule(_Inputs(inputs, self.registry, module), plan)
+        except StreamproofError as error:
+            if rule not in _KEEP_COLUMNS:
+                raise
+            self.errors.append(error.located(f"{place.path}: {label(plan)}"))
+            return Typed(plan, inputs[0].schema, inputs)
         return Typed(node, schema, inputs, module)
 
     def _module(self, plan: Plan) -> Module | None:
@@ -261,8 +280,9 @@ class _Inputs:
 
     def named(self, exprs: Named, scope: Scope) -> tuple[Named, Schema]:
         """Bound expressions and the schema they make."""
-        bound = tuple((name, bind(expr, scope)) for name, expr in exprs)
-        return bound, Schema(tuple((name, type_of(expr, scope)) for name, expr in bound), self.schema.unit)
+        bound = tuple(each(exprs, lambda pair: (pair[0], bind(pair[1], scope))))
+        kinds = each(bound, lambda pair: (pair[0], type_of(pair[1], scope)))
+        return bound, Schema(tuple(kinds), self.schema.unit)
 
 
 def _where(inputs: _Inputs, node: nodes.Where) -> Outcome:
@@ -346,16 +366,15 @@ def _matched(inputs: _Inputs, node: nodes.AntiJoin | nodes.Clip) -> Outcome:
 
 
 def _session(inputs: _Inputs, node: nodes.Session) -> Outcome:
-    for name in node.key:
-        inputs.schema[name]  # an unknown key column is an error
+    each(node.key, lambda name: inputs.schema[name])  # an unknown key column is an error
     longest = None if node.max is None else inputs.ticks(node.max)
     return replace(node, timeout=inputs.ticks(node.timeout), max=longest), inputs.schema
 
 
 def _aggregation(inputs: _Inputs, node: nodes.Aggregation) -> Outcome:
     scope = inputs.scope()
-    aggs = tuple((name, _bound_aggregate(agg, scope)) for name, agg in node.aggs)
-    columns = tuple((name, _aggregate_type(agg, scope)) for name, agg in aggs)
+    aggs = tuple(each(node.aggs, lambda pair: (pair[0], _bound_aggregate(pair[1], scope))))
+    columns = tuple(each(aggs, lambda pair: (pair[0], _aggregate_type(pair[1], scope))))
     return replace(node, window=_window(inputs, node), aggs=aggs), Schema(columns, inputs.schema.unit)
 
 
@@ -374,7 +393,7 @@ def _window(inputs: _Inputs, node: nodes.Windowed) -> Any:
 
 def _topk(inputs: _Inputs, node: nodes.TopK) -> Outcome:
     scope = inputs.scope()
-    by = tuple((bind(expr, scope), direction) for expr, direction in node.by)
+    by = tuple(each(node.by, lambda pair: (bind(pair[0], scope), pair[1])))
     columns = inputs.schema.columns
     if node.rank is not None:
         columns = (*columns, (node.rank, INT64))
@@ -459,3 +478,5 @@ RULES: Rules[Rule] = Rules(
         During: driven_rules.during,
     },
 )
+_KEEP_COLUMNS: Final = frozenset({_where, _move, _alter_duration, _same, _chop, _matched, _session, _advance_time})
+"""Rules of nodes that pass on the columns of their first input: with an error in them, what stands above is checked."""

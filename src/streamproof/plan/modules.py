@@ -14,7 +14,6 @@ True
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 from streamproof.arguments import door, doors
 from streamproof.errors import PlanError, did_you_mean
 from streamproof.events.schema import Schema, Type, parse_type
+from streamproof.extensions import imported
 from streamproof.plan.failures import function_failed, module_failed
 from streamproof.plan.parse import check_free
 
@@ -219,15 +219,7 @@ class Registry:
 
     def load(self, reference: str) -> Registry:
         """Add every module that the Python module ``reference`` (dotted name) defines."""
-        try:
-            library = importlib.import_module(reference)
-        except (ImportError, ValueError) as error:
-            raise PlanError(
-                f'cannot load the module library "{reference}": {error}',
-                fix="install it, or run where it can be imported",
-                name="unknown_module",
-            ) from error
-        for value in vars(library).values():
+        for value in vars(imported(reference)).values():
             if isinstance(value, Module):
                 self.add(value)
         return self

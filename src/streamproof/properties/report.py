@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from streamproof.errors import as_shown
 from streamproof.pictures.window_timeline import Lane, Mark, Step, timeline
 from streamproof.properties.formula import Formula
 from streamproof.properties.judgement import Judgement, states
@@ -149,7 +150,9 @@ def _rendered(judgement: Judgement, *, page: bool, title: str = "") -> str:
     from jinja2 import Environment, FileSystemLoader  # noqa: PLC0415  # only those who look at pages pay
 
     folder = Path(__file__).parent / "templates"
-    template = Environment(loader=FileSystemLoader(folder), autoescape=True).get_template("failure.html")
+    template = Environment(loader=FileSystemLoader(folder), autoescape=True, finalize=as_shown).get_template(
+        "failure.html"
+    )
     return template.render(
         page=page,
         title=title,

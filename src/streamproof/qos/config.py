@@ -77,7 +77,7 @@ def config_of(data: Any) -> Config:
 
 def checked_object(data: Any, at: str, known: Sequence[str]) -> Object:
     if not isinstance(data, dict):
-        raise PlanError(f"{at} must be an object, got {_kind(data)}", at=at)
+        raise PlanError(f"{at} must be an object, got {_kind(data)}", at=at, fix="write {…}, with its keys")
     for key in data:
         if key not in known:
             where = key if at == "the configuration" else f"{at}.{key}"

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from streamproof import extensions
 from streamproof.arguments import doors
+from streamproof.errors import printable
 from streamproof.plan.explain import explain, mermaid
 from streamproof.plan.labels import label
 from streamproof.plan.nodes import Node, Plan
@@ -29,7 +30,7 @@ class Shown:
         path: list[Node] = [self.plan]
         while path[-1].inputs:
             path.append(path[-1].inputs[-1 if path[-1].op == "let" else 0])
-        return " → ".join(map(label, reversed(path)))
+        return printable(" → ".join(map(label, reversed(path))))
 
     def explain(self: HasPlan) -> str:
         """The plan as a tree.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from streamproof.errors import as_shown
+
 if TYPE_CHECKING:
     from jinja2 import Environment
 
@@ -51,8 +53,8 @@ def _environment() -> Environment:
     from jinja2 import DictLoader, Environment, StrictUndefined  # noqa: PLC0415  # loaded by those who write pages
 
     return Environment(
-        loader=DictLoader({"frame": _FRAME}), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
+        loader=DictLoader({"frame": _FRAME}), autoescape=True, finalize=as_shown, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
 
 

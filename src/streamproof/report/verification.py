@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
+from streamproof.events.files.writer import replacing
 from streamproof.report.page import page
 from streamproof.workbench import repro as repros
 from streamproof.workbench.coverage import SHOWN
@@ -23,7 +25,8 @@ TABLES: Final = ("window", *SHOWN)
 def write_report(results: Sequence[Result], path: Path) -> None:
     """One HTML file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(report(results), encoding="utf-8")
+    with replacing(Path(os.path.realpath(path)), overwrite=True) as place:
+        place.write_text(report(results), encoding="utf-8")
 
 
 def report(results: Sequence[Result]) -> str:

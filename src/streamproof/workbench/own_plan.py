@@ -15,8 +15,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
+from streamproof.engines.inputs import no_input
 from streamproof.errors import InputError
 from streamproof.events.physical import PhysicalStream
 from streamproof.plan import nodes
@@ -70,7 +71,7 @@ def _read_by(plan: Plan, streams: Mapping[str, PhysicalStream]) -> dict[str, Str
     wanted = nodes.sources(plan)
     missing = [name for name in wanted if name not in streams]
     if missing:
-        raise InputError(f'no input is given for the source "{missing[0]}"', fix=f"give --input {missing[0]}=FILE")
+        raise no_input(missing[0])
     for name in wanted:
         if len(streams[name]) > MOST_EVENTS:
             raise InputError(

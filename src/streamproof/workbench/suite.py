@@ -10,15 +10,17 @@ A file ``*.suite.py`` assigns its suite to ``SUITE``; it is code, and is run: no
 from __future__ import annotations
 
 import importlib
+import os
 import runpy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from traceback import walk_tb
 from typing import Any, Final
 
 from streamproof import documents
+from streamproof.documents import existing
 from streamproof.errors import InputError, PlanError, did_you_mean
+from streamproof.extensions import not_loaded
 from streamproof.plan.modules import Registry
 from streamproof.workbench.facets import events
 from streamproof.workbench.holes import one_of
@@ -59,11 +61,12 @@ def load_suite(given: str) -> Suite:
         found: Suite = importlib.import_module(f"streamproof.workbench.suites.{given}").SUITE
         return found
     path = Path(given)
-    if not path.is_file():
+    if not os.path.exists(path):
         fix = (
             f"{did_you_mean(given, SHIPPED)}, a file that ends in .suite.py or .json, or a plan with --input NAME=FILE"
         )
-        raise InputError(f'there is no suite "{given}"', fix=fix)
+        raise InputError(f'there is no suite "{given}"', at=given, fix=fix)
+    path = existing(path)
     if path.suffix == ".json":
         return _from_json(path)
     if not path.name.endswith(CODE):
@@ -75,22 +78,13 @@ def load_suite(given: str) -> Suite:
 def _from_python(path: Path) -> Suite:
     try:
         found = runpy.run_path(str(path)).get("SUITE")
-    except Exception as error:  # whatever the user's own code raises
-        place = f"{path}, line {line}" if (line := _line_in(path, error)) else str(path)
-        what = f"the suite cannot be loaded: {type(error).__name__}: {error}"
+    except (Exception, SystemExit) as error:  # whatever the user's own code raises
+        found_out = not_loaded(str(path), error)
         fix = "mend the file; modules of this folder are found if you name them with --modules"
-        raise InputError(what, at=place, fix=fix) from error
+        raise InputError(f"the suite {found_out.what}", at=found_out.at, fix=fix) from error
     if not isinstance(found, Suite):
         raise InputError("the file assigns no suite to SUITE", at=str(path), fix='write SUITE = Suite("name", …)')
     return found
-
-
-def _line_in(path: Path, error: BaseException) -> int | None:
-    """The line of a file where an error of its code comes from."""
-    if isinstance(error, SyntaxError):
-        return error.lineno
-    lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)]
-    return lines[-1] if lines else None
 
 
 _KINDS: Final[Mapping[str, type]] = {

@@ -86,7 +86,7 @@ def test_written_files_have_the_usual_permissions(tmp_path: Path) -> None:
 
 def test_paths_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "quakes.csv").write_text("le,re\n")
-    with pytest.raises(InputError, match=r'does not exist\n  at: .*\n  fix: did you mean "quakes.csv"'):
+    with pytest.raises(InputError, match=r'there is no file .*\n  at: .*\n  fix: did you mean "quakes.csv"'):
         read(tmp_path / "quake.csv")
     with pytest.raises(InputError, match="is a folder, not a file"):
         read(tmp_path)

@@ -164,6 +164,11 @@ class Inlet:
         return sum(entry.validator.live for entry in self.entries.values() if entry.validator is not None)
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it is fed by rows of a file that can hold no CTIs."""
+        return self._validator is not None and self._validator.forgetful
+
+    @property
     def policy(self) -> dict[str, object] | None:
         """The settings of its validator, if it has one."""
         own = self._validator

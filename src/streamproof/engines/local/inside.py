@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from streamproof.engines.local.graph import Graph
 from streamproof.engines.local.metrics import Metrics, lag, live_windows, operator_metrics, source_metrics, state_bytes
+from streamproof.errors import printable
 
 if TYPE_CHECKING:
     from streamproof.engines.local.processor import Processor
@@ -67,4 +68,4 @@ def explain(processor: Processor) -> str:
         who = f"{'shared by' if len(names) > 1 else 'for'} {', '.join(names)}"
         lines.append((f"#{number} {step.name}{reads}", who))
     width = max((len(left) for left, _ in lines), default=0)
-    return "\n".join(f"{left:<{width}}   {who}" for left, who in lines)
+    return printable("\n".join(f"{left:<{width}}   {who}" for left, who in lines))

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 from streamproof.engines.local.graph import Step
 from streamproof.engines.local.inlet import Inlet
+from streamproof.errors import printable
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
 from streamproof.kernels.windows.kernel import WindowKernel
 
@@ -78,7 +79,7 @@ class Metrics:
         )
         lines.append(f"state: {self.live_rows:,} rows, {self.live_windows:,} windows, {self.state_bytes:,} bytes")
         lines += [f"  {operator}" for operator in map(_operator, self.operators)]
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
 
 def _source(source: SourceMetrics) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from streamproof.engines.local.watch import Signed
+from streamproof.errors import printable
 
 
 @dataclass(slots=True)
@@ -66,7 +67,7 @@ class Trace:
 
     def __str__(self) -> str:
         lines = [f"event {self.event} of {self.source}", *(f"  {text}" for text in self.shown)]
-        return "\n".join([*lines, *chain.from_iterable(passage.lines() for passage in self.passages)])
+        return printable("\n".join([*lines, *chain.from_iterable(passage.lines() for passage in self.passages)]))
 
     def to_json(self) -> dict[str, object]:
         operators = [passage.to_json() for passage in self.passages]

@@ -250,7 +250,7 @@ class Processor(Knows):
         found = []
         for name, inlet in self.inlets.items():
             sealing = inlet.complete or any(entry.sealing for entry in inlet.entries.values())
-            if inlet.ended and inlet.events and not sealing:
+            if inlet.ended and inlet.events and not sealing and not inlet.is_plain:
                 found.append(
                     f"input {name} has no CTIs, so no result was sealed before its end; "
                     "advance_time above the source makes them"

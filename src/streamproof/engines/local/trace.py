@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from streamproof.arguments import door
-from streamproof.engines.inputs import Input
+from streamproof.engines.inputs import Input, no_input
 from streamproof.engines.job import Job
 from streamproof.engines.local import in_turn
 from streamproof.engines.local.graph import Step, source_of
@@ -55,6 +55,7 @@ def trace(job: Job, inputs: Mapping[str, Input], event: str, *, source: str | No
     declared = {node.name: node.schema for node in nodes.walk(job.plan) if isinstance(node, nodes.Source)}
     streams = {name: Moments(name, value, declared.get(name)) for name, value in inputs.items()}
     _refuse_names(declared, streams)
+    event = event.encode(errors="replace").decode()  # half a character is in no file
     schemas = {name: stream.schema for name, stream in streams.items()}
     typed = check(job.plan, schemas, registry=job.settings.registry)  # as written: no rewrite hides an operator
     context = Context(job.settings.registry, limits=job.settings.limits, horizon=job.settings.horizon)
@@ -87,7 +88,7 @@ def _refuse_names(declared: Mapping[str, object], given: Mapping[str, object]) -
             raise InputError(f'the plan has no source "{name}"', fix=did_you_mean(name, declared))
     for name in declared:
         if name not in given:
-            raise InputError(f'no input is given for the source "{name}"', fix=f"give --input {name}=FILE")
+            raise no_input(name)
 
 
 class _Twins:
@@ -118,7 +119,9 @@ class _Twins:
     def _arrive(self, moment: Moment) -> None:
         if self.source and self.source != moment.source:
             raise InputError(
-                f'both {self.source} and {moment.source} have an event "{self.event}"', fix="say which with --source"
+                f'both {self.source} and {moment.source} have an event "{self.event}"',
+                at=f"{self.source}, {moment.source}",
+                fix="say which: source=…, or --source NAME",
             )
         self.source = moment.source
         self.arrivals.append(moment)

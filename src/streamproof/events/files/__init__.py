@@ -13,13 +13,15 @@ Law: what is written reads back equal; CSV and JSON lines need the schema for ty
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
 from streamproof import extensions
 from streamproof.arguments import door
+from streamproof.documents import existing
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.files.csv import CsvFile
 from streamproof.events.files.ipc import IpcFile
@@ -83,7 +85,7 @@ def write(
     overwrite: bool = False,
 ) -> Path:
     """Write a stream or a history; the file appears whole or not at all. Gives the path it was written to."""
-    place = Path(path).resolve()
+    place = Path(os.path.realpath(path))
     kind = format_of(place, format, "sinks")
     writer = WRITERS[kind] if kind in WRITERS else extensions.load("sinks", kind)
     with replacing(place, overwrite=overwrite) as temporary:
@@ -108,9 +110,17 @@ def format_of(path: Path, given: str | None, point: Literal["sources", "sinks"])
         raise InputError(
             f"cannot tell the format of {path.name!r} by its name",
             at=str(path),
-            fix=f"say format=, one of {', '.join(known)}",
+            fix=_way_out(ending, known),
         )
     return found
+
+
+def _way_out(ending: str, known: Sequence[str]) -> str:
+    """What to do about a name that does not end in a format."""
+    if ending in (".gz", ".bz2", ".xz", ".zst", ".zip"):
+        return "unpack the file first"
+    endings = ", ".join(f".{kind}" for kind in known if kind != "ipc")
+    return f'give it a name that ends in {endings} or .arrow; in Python format="csv" says it too'
 
 
 def _rows(path: Path, kind: str, chunk_rows: int) -> Rows:
@@ -129,19 +139,13 @@ def _rows(path: Path, kind: str, chunk_rows: int) -> Rows:
 
 def _existing(path: str | Path) -> Path:
     """The file itself, symbolic links followed."""
-    place = Path(path).resolve()
-    if place.is_file():
-        return place
-    folder = place.parent
-    names = sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []
-    what = "is a folder, not a file" if place.is_dir() else "does not exist"
-    raise InputError(f"{path} {what}", at=str(place), fix=did_you_mean(place.name, names))
+    return existing(Path(path))
 
 
 def _target(rejects: str | Path | None, source: Path) -> Path | None:
     if rejects is None:
         return None
-    place = Path(rejects).resolve()
+    place = Path(os.path.realpath(rejects))
     if place == source or not place.parent.is_dir():
         what = "is the file that is read" if place == source else "is in a folder that does not exist"
         raise InputError(f"the rejects file {rejects} {what}", at=str(place), fix="choose another path")

@@ -13,6 +13,7 @@ Law: the file reads back as `write` of all chunks together does.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -40,7 +41,7 @@ def write_chunks(
     overwrite: bool = False,
 ) -> Path:
     """Write the chunks of a stream; the file appears whole or not at all. Gives the path it was written to."""
-    place = Path(path).resolve()
+    place = Path(os.path.realpath(path))
     kind = format_of(place, format, "sinks")
     if kind not in _APPENDING:  # a sink of another package takes the stream as a whole
         return write(PhysicalStream.concat(chunks, schema=schema), path, format=format, overwrite=overwrite)

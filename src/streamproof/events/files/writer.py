@@ -26,12 +26,12 @@ from streamproof.events.time import BEGINNING, FOREVER
 @contextmanager
 def replacing(path: Path, *, overwrite: bool) -> Iterator[Path]:
     """A path to write to; at the end it becomes ``path`` in one step, or nothing happened, whenever a crash comes."""
-    if path.exists() and not overwrite:
-        raise InputError(f"{path} exists", at=str(path), fix="choose another path, or say overwrite=True (--overwrite)")
-    if path.is_dir() or not path.parent.is_dir():
-        what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
-        raise InputError(f"{path} {what}", at=str(path), fix="give the path of a file in an existing folder")
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    check_target(path, overwrite=overwrite)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    except OSError as error:
+        what = f"cannot write {path.name}: {error.strerror or error}"
+        raise InputError(what, at=str(path), fix="give the path of a file in a folder that can be written to") from None
     os.close(handle)
     temporary = Path(name)
     try:
@@ -42,6 +42,18 @@ def replacing(path: Path, *, overwrite: bool) -> Iterator[Path]:
         on_disk(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_target(path: Path, *, overwrite: bool) -> None:
+    """Refuse a path that nothing could, or should, be written to: before the work, rather than after it."""
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} exists", at=str(path), fix="choose another path, or say overwrite=True (--overwrite)")
+    if path.is_dir() or not path.parent.is_dir():
+        what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
+        raise InputError(f"{path} {what}", at=str(path), fix="give the path of a file in an existing folder")
+    if path.exists() and not path.is_file():
+        what = f"{path} is a device, a pipe or a socket"
+        raise InputError(what, at=str(path), fix="write to a file; without one, results go to standard output")
 
 
 def on_disk(path: Path) -> None:

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from streamproof.engines.base import Settings
 from streamproof.engines.claims import plain, schema_claim
+from streamproof.engines.inputs import no_input
 from streamproof.engines.sealed import digest_of, opened_json, sealed_json
 from streamproof.engines.spark.metrics import Metrics
 from streamproof.engines.spark.origins import FOREVER_OLD
@@ -75,7 +76,7 @@ class FileRun:
         with closing(Lock(self._home, SPOOLING)):
             for name in names:
                 if name not in self.inputs:
-                    raise InputError(f'no input is given for the source "{name}"', fix=f"give --input {name}=FILE")
+                    raise no_input(name)
                 folder, files = self._taken(name, layouts, self._ledger(name, layouts[name]))
                 frames[name] = self._stream(spark, folder, files)
                 layouts[name] = layouts[name] or _own_layout(files[0])
