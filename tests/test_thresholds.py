@@ -39,12 +39,16 @@ LIMITS = {
     "events/files/rejects.py": {"KEPT"},
     "events/marbles.py": {"_LABEL"},
     "events/notation.py": {"_LONGEST_SHOWN"},
+    "events/files/tabular.py": {"MAX_COPIES"},
     "events/schema.py": {"MAX_PRECISION"},
+    "events/weights.py": {"MOST"},
     "events/time.py": {"FOREVER", "MAX_DURATION"},
     "kernels/cells.py": {"MAX_COLUMNS"},
     "kernels/expressions/decimals.py": {"EXACT_POWERS"},  # of a format
     "kernels/windows/exact.py": {"FRACTION", "LIMIT_HIGH", "LIMIT_LOW", "MOST_WEIGHT"},  # of a format
+    "kernels/modulecheck/__init__.py": {"MOST_WINDOWS"},
     "kernels/windows/grid.py": {"LONGEST"},
+    "kernels/windows/ordered.py": {"MOST_RANKED"},
     "engines/spark/batch/aggregates.py": {"_HALF"},  # of a format
     "engines/spark/batch/bins.py": {"_ALL_TIME"},
     "engines/spark/java.py": {"OLDEST", "_WARNS"},
@@ -52,6 +56,7 @@ LIMITS = {
     "plan/driven/places.py": {"MOST_SHOWN"},
     "plan/driven/query.py": {"MAX_DEPTH", "MAX_EVENTS"},
     "plan/failures.py": {"LONGEST"},
+    "plan/grammar.py": {"MAX_DIGITS", "MAX_NESTING"},
     "plan/parse.py": {"MAX_DEPTH", "MAX_TEXT"},
     "plan/rewrite.py": {"_ROUNDS"},
 }
@@ -60,6 +65,7 @@ LIMITS = {
 PLAIN = {
     "events/time.py": {100},  # years of a century
     "engines/spark/batch/looks.py": {52},  # bits of a float
+    "events/stream.py": {62},  # bits of a length that can be
     "events/order.py": {64},  # bits of a word
     "kernels/expressions/writing.py": {53},
     "kernels/windows/timelines.py": {64},  # the room that a table begins with

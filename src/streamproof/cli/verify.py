@@ -25,7 +25,7 @@ SECONDS_BETWEEN_LINES = 30
 def verify(
     suite: Annotated[
         list[str] | None,
-        typer.Argument(help="smoke, full, deep, a file (*.suite.py or *.json), or with --input a plan."),
+        typer.Argument(help="smoke, full, large, deep, a file (*.suite.py or *.json), or with --input a plan."),
     ] = None,
     input: Annotated[
         list[str] | None, typer.Option(help="NAME=FILE for each source of a plan: verify that plan over these.")
@@ -57,7 +57,7 @@ def verify(
     if replay is not None:
         raise typer.Exit(_replayed(replay, engine or [], dsn, json=json))
     if not suite:
-        raise InputError("no suite is given", fix="give smoke, full, deep, a file, or --replay FILE")
+        raise InputError("no suite is given", fix="give smoke, full, large, deep, a file, or --replay FILE")
     from streamproof.workbench.runner import Options  # noqa: PLC0415  # loaded by those who verify
 
     options = Options(

@@ -68,7 +68,7 @@ def _in_sql(judge: Judge, changed: Sequence[tuple[Case, Outcome, Plan]]) -> Iter
     from streamproof.workbench.verify import Judge  # noqa: PLC0415  # it loads this
 
     sql = Judge(EngineSubject(judge.oracle.engine, name=judge.oracle.name), judge.oracle)  # type: ignore[arg-type]
-    judged = [replace(judge.judged_as(case), plan=plan) for case, _, plan in changed]
+    judged = [judge.judged_as(replace(case, plan=plan)) for case, _, plan in changed]
     for (case, expected, _), actual in zip(changed, judge.oracle.outcomes(judged), strict=True):
         alone = replace(judge.judged_as(case), schedule=Schedule(optimise=True))
         verdict = sql.compared(alone, expected, actual)

@@ -84,6 +84,8 @@ def test_final_windows_come_when_they_are_final() -> None:
 
 
 def test_an_unknown_policy_is_refused() -> None:
-    with pytest.raises(StreamproofError, match='unknown emission "late"') as raised:
+    with pytest.raises(
+        StreamproofError, match='emission must be one of speculative, eager, final, got the text "late"'
+    ) as raised:
         on(from_document(S), "local", emission="late")
-    assert raised.value.fix == "use speculative, eager or final"
+    assert raised.value.fix == 'known: "speculative", "eager", "final"'
