@@ -23,8 +23,8 @@ from streamproof.workbench.verdict import Failure, Outcome, Verdict
 OF_STREAMS: Final = ("unmatched_retraction", "duplicate_id", "cti_violation", "cti_backwards")
 """Errors of streams that are not legal. All streams here are, and so is every part of them."""
 
-OF_THE_JUDGE: Final = "the limit events_listed"
-"""A database lists events and their pairs, which an engine may only count. Of more than it may list it cannot judge."""
+LISTED: Final = "the limit events_listed"
+"""Where one lists events and their pairs, another may only count: beyond what may be listed nothing can be judged."""
 
 SMALL: Final = 5
 """A case of so few events can be read as it is."""
@@ -59,8 +59,10 @@ class Judge:
         return self._verdict(case, expected, Ran(actual))
 
     def _verdict(self, case: Case, expected: Outcome, ran: Ran) -> Verdict:
-        if isinstance(expected, Failure) and OF_THE_JUDGE in expected.text and isinstance(ran.outcome, History):
-            return Verdict("undecided", "", expected.text, expected, ran.outcome, self.subject.name)
+        one, other = expected, ran.outcome
+        for failed, found in ((one, other), (other, one)):
+            if isinstance(failed, Failure) and LISTED in failed.text and isinstance(found, History):
+                return Verdict("undecided", "", failed.text, expected, ran.outcome, self.subject.name)
         kind, text = self._difference(case, expected, ran)
         if not kind:
             return Verdict("holds", expected=expected, actual=ran.outcome, engine=self.subject.name)

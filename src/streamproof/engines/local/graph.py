@@ -30,6 +30,7 @@ from streamproof.kernels.linear import lifetime
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.labels import label
+from streamproof.plan.limits import too_many_rows
 from streamproof.thresholds import STRINGS_HELD
 
 EVENTS_OUT = "events out"  # beside the state of a kernel
@@ -255,7 +256,10 @@ class Graph:
         Where one push changes several of its inputs, rows that only the first of them seems to make must not be seen.
         """
         port, part = changes[0]
+        most = self.context.limits.events_listed
         output = _fed(step, port, part)
+        if len(output) > most:
+            raise too_many_rows(most, at=f"{len(output):,} rows at once, in {step.name}")
         step.rows_in += len(part)
         if len(changes) > 1:
             parts = [output, *(_fed(step, port, part) for port, part in changes[1:])]

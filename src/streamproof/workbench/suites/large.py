@@ -12,7 +12,8 @@ from streamproof.workbench.suites.scenarios import EQUALS, JOINS, LIFETIMES, WIN
 def _many(most: int) -> Events:
     """So many events that few of them are alive together, and CTIs that come after thousands."""
     return I.events(
-        least=20_000, most=most, speculative=False, duration=I.one_of("short", "point", "long"),
+        least=20_000, most=most, speculative=False, shape=I.one_of("interval", "point"),
+        duration=I.one_of("short", "point", "long"),
         overlap=I.one_of("low", "medium", "high"),
         pattern=I.one_of("random", "staggered", "back_to_back", "duplicates"),
         liveliness=I.one_of("never", "final", 500, 5000), keys=I.one_of("few", 100, 5000, "unique"),
