@@ -70,6 +70,9 @@ INDEXED_IDS: Final = Threshold(
 )
 LIVE_EVENTS: Final = Threshold("validator.live", 1024, "live events before those that ended are looked for", 1, 4)
 LIVE_CHUNKS: Final = Threshold("validator.chunks", 64, "pieces of live events before they become one", 1, 2)
+SMALL_SUMS: Final = Threshold(
+    "weights.small", 63, "bits that sums of weights may take to be added up as they are", 0, 4
+)
 ENCODED_ROWS: Final = Threshold("encoder.live", 1024, "live rows before those behind the CTI are forgotten", 1, 4)
 LATE_IDS: Final = Threshold(
     "advance_time.ids", 1024, "ids of late events before those that a CTI has passed are forgotten", 1, 3

@@ -24,17 +24,19 @@ from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Emission
 from streamproof.kernels.delta import Delta
-from streamproof.plan import nodes
+from streamproof.plan import driving, nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.check import Typed, check
 from streamproof.plan.expr import Col
+from streamproof.plan.limits import Limits
 from streamproof.plan.nodes import Plan
 from streamproof.plan.parse import parse
 from streamproof.plan.windows import CountStart, Hopping, Snapshot, Tumbling, Window
+from streamproof.query.driven import eql
 from streamproof.workbench.modules import all_modules
 from tests.reference.engine import ReferenceEngine
 
-SCHEMA = Schema.of({"k": "int64", "v": "int64", "f": "float64", "d": "decimal(9,2)"})
+SCHEMA = Schema.of({"k": "int64", "v": "int64", "f": "float64", "d": "decimal(9,2)"}, unit="s")
 NODES: dict[str, type[nodes.Join]] = {
     "join": nodes.Join, "left_outer": nodes.LeftOuter, "full_outer": nodes.FullOuter, "followed_by": nodes.FollowedBy,
 }  # fmt: skip
@@ -77,6 +79,12 @@ def _plans() -> Iterator[tuple[str, Plan]]:
     yield "distinct", nodes.Distinct(nodes.Select(S, (("k", parse("k")),)))
     yield "stitch", nodes.Stitch(nodes.Select(S, (("k", parse("k")),)))
     yield "session", nodes.Session(S, 5, key=("k",))
+    yield "extend", nodes.Extend(S, 3)
+    yield "alter_duration", nodes.AlterDuration(S, parse("v + 4"))
+    yield "point_at_end", nodes.PointAtEnd(S)
+    yield "advance_time", nodes.AdvanceTime(S, every=1)
+    yield "let", nodes.Let((("m", nodes.Shift(S, 1)),), nodes.Union((nodes.Ref("m"), nodes.Ref("m"))))
+    yield from _driven()
     yield "count of a join", nodes.Aggregation(square, Snapshot(), (("n", Aggregate("count")),))
     yield "sum per group", nodes.GroupApply(S, ("k",), _agg(nodes.GroupInput(), Tumbling(10), "sum", "v"))
     windows: dict[str, Window] = {
@@ -90,7 +98,22 @@ def _plans() -> Iterator[tuple[str, Plan]]:
                     yield f"{fn} of {column}, {shown}", _agg(S, window, fn, column)
         yield f"sum of points, {shown}", _agg(nodes.ToPoint(S), window, "sum", "v")
         yield f"topk, {shown}", nodes.TopK(S, window, 1, ((parse("v"), "desc"),), rank="rank")
+        yield f"udo, {shown}", nodes.Udo(S, window, "passthrough", (("v", Col("v")),))
         yield f"uda, {shown}", nodes.Uda(S, window, "median", Col("f"), "m")
+
+
+def _driven() -> Iterator[tuple[str, Plan]]:
+    """What looks at starts, one event after the other."""
+    yield "transition", driving.Transition(S, parse("v > 0"), ("k",))
+    yield "drift", driving.Drift(S, parse("v"), parse("3"), "any", ("k",))
+    yield "pairing", driving.Pairing(S, T, ("k",), "fifo", 9)
+    yield "pairing, the last first", driving.Pairing(T, S, (), "lifo")
+    seen = (("n", Aggregate("count")), ("t", Aggregate("sum", Col("v"))))
+    for trigger in driving.TRIGGERS:
+        hop = 3 if trigger == "hop" else None
+        yield f"during, {trigger}", driving.During(S, T, seen, trigger, ("k",), hop=hop)
+        yield f"during, {trigger} without a key", driving.During(T, S, seen, trigger, hop=hop)
+    yield "on arrival", eql("SELECT count(*), sum(v) FROM S ON ARRIVAL WINDOW 5s GROUP BY k").plan
 
 
 def _agg(source: Plan, window: Window, fn: str, column: str) -> Plan:
@@ -98,7 +121,7 @@ def _agg(source: Plan, window: Window, fn: str, column: str) -> Plan:
 
 
 PLANS = dict(_plans())
-LISTING = ("stitch", "uda")  # they see each event by itself
+LISTING = ("stitch", "uda", "udo", "pairing")  # they see each event by itself
 
 
 def typed(plan: Plan) -> Typed:
@@ -204,9 +227,9 @@ def in_pieces(plan: Plan, w: int, *, emission: Emission, cautious: bool) -> Hist
     return History.from_batches(typed(plan).schema, made)
 
 
-def whole(judged: Engine, plan: Plan, w: int) -> History:
+def whole(judged: Engine, plan: Plan, w: int, limits: Limits | None = None) -> History:
     given = {name: parts for name, parts in batches(w).items() if name in nodes.sources(plan)}
-    made = judged.run(typed(plan), given, Settings(registry=all_modules()))
+    made = judged.run(typed(plan), given, Settings(registry=all_modules(), limits=limits or Limits()))
     return History.from_batches(typed(plan).schema, made)
 
 
@@ -224,3 +247,8 @@ def test_weights_are_exact_or_overflow(name: str) -> None:
             assert not any(gone)
         if w == WEIGHTS[-1]:
             assert all(gone), "more than 2^62 events"
+
+
+def test_every_node_is_here() -> None:
+    found = {type(node) for plan in PLANS.values() for node in nodes.walk(plan)}
+    assert found == set(driving.NODES), "a plan for each node"

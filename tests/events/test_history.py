@@ -100,12 +100,13 @@ def test_negative_counts_are_an_unmatched_retraction() -> None:
 
 
 @pytest.mark.parametrize(
-    ("le", "re", "name"), [(5, 5, "empty_lifetime"), (5, 3, "empty_lifetime"), (0, 2**62 + 1, "overflow")]
+    ("le", "re", "name"), [(5, 5, "empty_lifetime"), (5, 3, "empty_lifetime"), (0, 2**62 + 1, "bad_input")]
 )
 def test_bad_lifetimes_are_refused(le: int, re: int, name: str) -> None:
     with pytest.raises(InputError) as info:
         History.from_rows(V, [(le, re, {"v": 1})])
     assert info.value.name == name
+    assert str(re) in str(info.value.at), "a time beyond the infinities is no infinity"
 
 
 @pytest.mark.parametrize(

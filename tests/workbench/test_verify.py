@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from time import monotonic
 
 import pytest
@@ -14,21 +15,24 @@ from streamproof.cli.demo_proof import planted_bug
 from streamproof.engines.base import engine
 from streamproof.errors import InputError
 from streamproof.events.batch import Batch
+from streamproof.events.event import Cti
 from streamproof.events.history import History
 from streamproof.events.schema import Schema
 from streamproof.events.time import FOREVER
 from streamproof.kernels.linear import ExtendKernel
+from streamproof.plan.limits import Limits
+from streamproof.thresholds import NAMED
 from streamproof.workbench import intent as I  # noqa: N812
 from streamproof.workbench import repro
 from streamproof.workbench.bench import Bench, open_bench, replay
 from streamproof.workbench.case import Case, Stream
-from streamproof.workbench.concretise import concrete_group
+from streamproof.workbench.concretise import concrete_group, factors_of
 from streamproof.workbench.languages import as_python, as_sql, as_xml, plan_json, result_of_sql, runs_as_sql
 from streamproof.workbench.modules import all_modules
 from streamproof.workbench.oracle import Oracle
 from streamproof.workbench.pieces import pushes, reordered
 from streamproof.workbench.promises import broken_promise
-from streamproof.workbench.runner import ALONE, SHORTEST, Options, judged, run_suite
+from streamproof.workbench.runner import ALONE, SHORTEST, Options, judged, run_suite, tasks_of
 from streamproof.workbench.schedule import Schedule
 from streamproof.workbench.smaller_streams import is_legal
 from streamproof.workbench.suite import Suite, load_suite
@@ -50,6 +54,49 @@ def test_every_scenario_holds(bench: Bench, name: str) -> None:
         for case in concrete_group(intent, 3, seed=11, size=1):
             verdict = bench.judges[name].verdict(case)
             assert verdict.word == "holds", f"{intent.name}: {verdict.text}"
+
+
+def test_time_that_is_advanced_is_judged_both_ways(bench: Bench) -> None:
+    """What advance_time lets through is known only of runs, so the rewritten plan is judged over that as well."""
+    a, b = (I.stream({"k": "string", "v": "int64"}) for _ in range(2))
+    below = a.advance_time().then("where", expr="v > 0").then("where", expr="v < 9")
+    scenario = below.then("union", b.advance_time()).over(I.events(speculative=False)).called("advanced")
+    groups = [concrete_group(scenario, number, seed=5, size=4) for number in range(3)]
+    assert all(case.schedule.live for group in groups for case in group)
+    tally = judged(bench.judges["local"], groups, "advanced", Options())
+    assert dict(tally.words) == {"holds": 12}, tally.found
+
+
+def test_large_streams_are_above_what_switches_code(bench: Bench) -> None:
+    suite = load_suite("large")
+    of_rows = [one.usual for one in NAMED.values() if not one.name.startswith(("stored", "journal", "output", "looks"))]
+    for task in tasks_of(suite, "local", 140, 1):
+        assert task.plans * task.size == 1, "one at a time"
+    for scenario in suite.scenarios:
+        data = next(part.data for part in scenario.walk() if part.data is not None)
+        assert 20_000 <= data.least < data.most <= 200_000
+        assert factors_of(scenario).data["thresholds"] == ("usual",)
+    assert sum(usual <= 20_000 for usual in of_rows) >= len(of_rows) - 8
+    scenario = next(one for one in suite.scenarios if one.name == "large-equals")
+    (case,) = concrete_group(scenario, 0, seed=1, size=1)
+    assert case.size >= 20_000
+    assert bench.judges["local"].verdict(case).word == "holds"
+
+
+def test_a_long_stream_in_another_order_has_few_ctis() -> None:
+    stream = Stream.inserting(SCHEMA, [(n, n + 1, {"v": n}) for n in range(20_000)])
+    events = [*stream.events, Cti(FOREVER)]
+    assert 0 < sum(isinstance(event, Cti) for event in reordered(events, Random(1), most=10)) < 1000
+
+
+def test_what_the_judge_may_not_list_is_undecided(bench: Bench) -> None:
+    plan = sp.source("S").join(sp.source("R"), "l.v = r.v", select={"v": "l.v"}).plan
+    stream = Stream.inserting(SCHEMA, [(0, 10, {"v": 1})] * 20)
+    case = Case(plan, {"S": stream, "R": stream}, limits=Limits(events_listed=300))
+    verdict = bench.judges["local"].verdict(case)
+    assert (verdict.word, verdict.exit_code) == ("undecided", 0)
+    assert "the limit events_listed is 300" in verdict.text
+    assert bench.judges["local"].verdict(replace(case, limits=Limits())).word == "holds"
 
 
 def test_cases_of_one_plan_are_judged_together_as_alone() -> None:

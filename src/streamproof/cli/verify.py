@@ -27,7 +27,7 @@ SECONDS_BETWEEN_LINES = 30
 def verify(
     suite: Annotated[
         list[str] | None,
-        typer.Argument(help="smoke, full, deep, a file (*.suite.py or *.json), or with --input a plan."),
+        typer.Argument(help="smoke, full, large, deep, a file (*.suite.py or *.json), or with --input a plan."),
     ] = None,
     input: Annotated[
         list[str] | None, typer.Option(help="NAME=FILE for each source of a plan: verify that plan over these.")
@@ -63,9 +63,8 @@ def verify(
     if report is not None:
         check_target(Path(os.path.realpath(report)), overwrite=True)
     if not suite:
-        raise InputError(
-            "no suite is given", at="streamproof verify", fix="give smoke, full, deep, a file, or --replay FILE"
-        )
+        fix = "give smoke, full, large, deep, a file, or --replay FILE"
+        raise InputError("no suite is given", at="streamproof verify", fix=fix)
     from streamproof.workbench.runner import Options  # noqa: PLC0415  # loaded by those who verify
 
     options = Options(

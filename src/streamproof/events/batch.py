@@ -74,7 +74,7 @@ class Batch:
         row = int(bad.argmax())
         le, re, w, *values = (column[0].as_py() for column in self.rows.slice(row, 1).columns)
         payload = dict(zip(map(payload_name, self.rows.column_names[W + 1 :]), values, strict=True))
-        return f"row {row}: [{_exact(le)}, {_exact(re)}) {show_payload(payload)} × {w}"
+        return f"row {row}: [{show_beyond(le)}, {show_beyond(re)}) {show_payload(payload)} × {w}"
 
     @staticmethod
     def empty(schema: Schema, *, frontier: int = BEGINNING) -> Batch:
@@ -115,6 +115,6 @@ def _fits(value: object, kind: pa.DataType) -> bool:
     return True
 
 
-def _exact(tick: int) -> str:
+def show_beyond(tick: int) -> str:
     """A tick in words; one beyond the infinities is a number."""
     return str(show_tick(tick)) if BEGINNING <= tick <= FOREVER else str(tick)

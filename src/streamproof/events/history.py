@@ -25,7 +25,7 @@ from streamproof.arguments import door, often
 from streamproof.errors import ErrorName, InputError, did_you_mean
 from streamproof.events import jsontext, weights
 from streamproof.events.bag import consolidate, identical, python_rows
-from streamproof.events.batch import Batch, array_of
+from streamproof.events.batch import Batch, array_of, show_beyond
 from streamproof.events.compare import explain_difference, same_bag, same_schema, same_snapshots
 from streamproof.events.notation import column_of, show_payload
 from streamproof.events.order import Flags, ints, one_array
@@ -188,9 +188,8 @@ def _negative(rows: pa.Table) -> bool:
 
 def _checked(schema: Schema, rows: pa.Table, *, allow_negative: bool = False) -> History:
     le, re, w = (ints(rows[place]) for place in (LE, RE, W))
-    _refuse(
-        rows, (le < BEGINNING) | (re > FOREVER), "a lifetime lies outside ±2^62 ticks", "overflow", "use a coarser unit"
-    )
+    fix = "use a coarser unit; an event without an end ends at 2^62"
+    _refuse(rows, (le < BEGINNING) | (re > FOREVER), "a lifetime lies outside ±2^62 ticks", "bad_input", fix)
     if len(w) and max(int(w.max()), -int(w.min())) > weights.MOST:
         at = int(np.argmax((w > weights.MOST) | (w < -weights.MOST)))
         le_at, re_at, count, payload = next(python_rows(rows.slice(at, 1)))
@@ -206,7 +205,7 @@ def _refuse(rows: pa.Table, bad: Flags, what: str, name: ErrorName, fix: str) ->
     if not np.any(bad):
         return
     le, re, weight, payload = next(python_rows(rows.slice(int(np.argmax(bad)), 1)))
-    at = f"{Row(le, re, payload)} × {weight}"
+    at = f"[{show_beyond(le)}, {show_beyond(re)}) {show_payload(payload)} × {weight}"
     raise InputError(f"{what}: {int(bad.sum())} of {rows.num_rows} rows", at=at, fix=fix, name=name)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamproof.errors import RunError
+from streamproof.thresholds import SMALL_SUMS
 
 Ints = npt.NDArray[np.int64]
 MOST: Final = 1 << 62
@@ -69,7 +70,7 @@ def products(a: Ints, b: Ints) -> npt.NDArray[np.bool_]:
 
 def _are_small(w: Ints) -> bool:
     """Whether no sum of these can leave int64."""
-    return max(int(w.max(initial=0)), -int(w.min(initial=0))) * len(w) < 1 << 63
+    return max(int(w.max(initial=0)), -int(w.min(initial=0))) * len(w) < 1 << SMALL_SUMS.now
 
 
 def too_many(count: int, *, at: str) -> RunError:

@@ -87,8 +87,10 @@ class Uncovered(Settling):
         self.readers = first, second
         self._reader, other = self.readers[kept], self.readers[1 - kept]
         self.stored = self._reader.stored  # the columns that fragments have
-        self.lefts = Store(self._reader.layout.width + 1)  # events to cut, each with its ``since``
-        self.rights = Store(other.layout.width)  # events that cover
+        self.lefts = Store(
+            self._reader.layout.width + 1, most=context.limits.events_listed
+        )  # events to cut, each with its ``since``
+        self.rights = Store(other.layout.width, most=context.limits.events_listed)  # events that cover
         self.base = BEGINNING  # up to here all is settled
         self.frontiers = [BEGINNING, BEGINNING]
         self._residual = residual_of(condition, scope)

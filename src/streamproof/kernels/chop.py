@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamproof.errors import RunError
+from streamproof.events import weights
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context, State, Stateless, array, number
 from streamproof.kernels.cells import Ints, Layout
@@ -21,7 +22,7 @@ from streamproof.kernels.linear import lifetime
 from streamproof.kernels.store import Store
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
-from streamproof.plan.limits import too_many_windows
+from streamproof.plan.limits import too_many_rows, too_many_windows
 
 
 class ChopKernel(Stateless):
@@ -81,6 +82,8 @@ class ChopKernel(Stateless):
         last = np.minimum(self._beat(rows.re - 1), self._beats_before(until) - 1)
         counts = np.maximum(last - first + 1, 0)
         self._refuse_many(rows, last - self._beat(rows.le) + 1 if self._context.horizon is not None else counts)
+        if (pieces := weights.total(counts)) > (most := self._context.limits.events_listed):
+            raise too_many_rows(most, at=f"{pieces:,} pieces of {len(rows):,} events")
         source = np.repeat(np.arange(len(rows)), counts)
         nth = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
         start = self._offset + (first[source] + nth) * self._period

@@ -44,8 +44,8 @@ class ClipKernel(Settling):
             for side, schema, names in zip(SIDES, schemas, wanted, strict=True)
         )
         self.readers = left, right
-        self.lefts = Store(left.layout.width)  # events that are not clipped for good
-        self.starts = Store(right.layout.width)  # starts from the base on, as points
+        self.lefts = Store(left.layout.width, most=context.limits.events_listed)  # events that are not clipped for good
+        self.starts = Store(right.layout.width, most=context.limits.events_listed)  # starts from the base on, as points
         self.base = BEGINNING  # up to here all is settled
         self.frontiers = [BEGINNING, BEGINNING]
         self._residual = residual_of(condition, scope)

@@ -26,6 +26,7 @@ from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.cells import Ints, Layout, Strings
 from streamproof.kernels.compiled import loop
 from streamproof.kernels.interning import Interner
+from streamproof.thresholds import SMALL_SUMS
 
 NUMBERS: Final = (pa.int64(), pa.float64())
 
@@ -87,7 +88,7 @@ class Delta:
     def total(self) -> int:
         """The exact sum of the weights."""
         found, bits = _total(self.w)
-        return int(found) if (int(bits) + 1) * len(self) < 1 << 63 else weights.total(self.w)
+        return int(found) if (int(bits) + 1) * len(self) < 1 << SMALL_SUMS.now else weights.total(self.w)
 
     def net(self, is_net: bool = True) -> Delta:
         """The same rows, known to be net: no two are equal but for w, and no w is 0. `replace` forgets it."""

@@ -57,7 +57,9 @@ class JoinKernel:
             for side, schema in zip(SIDES, schemas, strict=True)
         )
         self.readers = left, right
-        self.stores = tuple(Store(reader.layout.width) for reader in self.readers)  # live events of each side
+        self.stores = tuple(
+            Store(reader.layout.width, most=context.limits.events_listed) for reader in self.readers
+        )  # live events of each side
         self.frontiers = [BEGINNING, BEGINNING]
         self._follows = isinstance(node, nodes.FollowedBy)
         self._residual = residual_of(condition, scope)

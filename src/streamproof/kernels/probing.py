@@ -32,28 +32,33 @@ def seek(rows, low, key, le):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def probe(rows, by_16, by_256, by_4096, key, low, start, end, before):  # type: ignore[no-untyped-def]
+def probe(rows, by_16, by_256, by_4096, key, low, start, end, before, most):  # type: ignore[no-untyped-def]
     """Pairs of a query and a row with its key, ``low <= le < end``, ``re > start`` and ``re >= before``.
 
-    Queries in the order of their keys and starts are fast: each search goes on where the last one ended.
+    Queries in the order of their keys and starts are fast: each search goes on where the last one ended. If there are
+    more than ``most`` pairs, none is written down; the last answer is how many there are, at least.
     """
     room = 2 * len(key) + 1024
     queries, found = np.empty(room, np.int64), np.empty(room, np.int64)
     tops = by_16, by_256, by_4096
-    size = _write_pairs(rows, tops, key, low, start, end, before, queries, found)
+    size = _write_pairs(rows, tops, key, low, start, end, before, most, queries, found)
+    if size > most:
+        return queries[:0], found[:0], size
     if size > room:
         queries, found = np.empty(size, np.int64), np.empty(size, np.int64)
-        _write_pairs(rows, tops, key, low, start, end, before, queries, found)
-    return queries[:size], found[:size]
+        _write_pairs(rows, tops, key, low, start, end, before, most, queries, found)
+    return queries[:size], found[:size], size
 
 
 @loop
-def _write_pairs(rows, tops, key, low, start, end, before, queries, found):  # type: ignore[no-untyped-def]
-    """Write as many pairs as there is room for; gives how many there are."""
+def _write_pairs(rows, tops, key, low, start, end, before, most, queries, found):  # type: ignore[no-untyped-def]
+    """Write as many pairs as there is room for; gives how many there are, as far as they are not too many."""
     by_16 = tops[0]
     room = len(found)
     size = segment = past = 0
     for q in range(len(key)):
+        if size > most:
+            break
         if q > 0 and key[q] < key[q - 1]:
             segment = past = 0
         if q == 0 or key[q] != key[q - 1]:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamproof.events.time import BEGINNING
+from streamproof.events.weights import MOST_LISTED
 from streamproof.kernels import probing
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.runs import (
@@ -41,6 +42,7 @@ from streamproof.kernels.runs import (
     ordered,
     pick,
 )
+from streamproof.plan.limits import too_many_rows
 from streamproof.thresholds import STORE_NEW
 
 
@@ -103,8 +105,9 @@ class Found:
 class Store:
     """Live events of one input."""
 
-    def __init__(self, width: int) -> None:
-        self.width = width
+    def __init__(self, width: int, *, most: int = MOST_LISTED) -> None:
+        """``most``: so many pairs may be found at once."""
+        self.width, self._most = width, most
         self._runs: list[Run] = []  # the longest first
         self._before = BEGINNING  # events that ended before this instant are gone, though they may still lie here
         self._new = 0  # rows since the last tidying
@@ -168,10 +171,13 @@ class Store:
             return Found(ints(), ((self._none(), ints()),))
         lowest = np.full(len(key), LEAST, np.int64) if low is None else low
         earliest = start.min()
-        queries, parts = [], []
+        queries, parts, room = [], [], self._most
         for run in self._runs:
             if run.latest > earliest:
-                query, at = probing.probe(*run.searched, key, lowest, start, end, self._before)
+                query, at, size = probing.probe(*run.searched, key, lowest, start, end, self._before, room)
+                if size > room:
+                    raise too_many_rows(self._most, at="")
+                room -= size
                 queries.append(query)
                 parts.append((run.rows, at))
         query = queries[0] if len(queries) == 1 else np.concatenate([ints(), *queries])

@@ -22,7 +22,8 @@ class Limits:
     Of an event that has no end, and no horizon ends it, those count that are due at once: its age alone is no fault.
 
     ``events_listed``: equal events are one row that counts, wherever that is possible. Databases, Spark's batch mode
-    and user modules see each event by itself: so many at once.
+    and user modules see each event by itself: so many at once. The local engine takes as many pairs of events, or of
+    events and windows, for one push, and no operator gives more rows for it.
     """
 
     windows_per_event: int = 1_000_000

@@ -47,7 +47,7 @@ def differing(judge: Judge, cases: Sequence[Case], verdicts: Sequence[Verdict]) 
     for other, verdict in zip(others, judge.verdicts(others, wanted), strict=True):
         if verdict.is_found:
             yield Differs(judge, other, verdict)
-    yield from _in_sql(judge, [(case, expected) for case, expected, _ in changed], known)
+    yield from _in_sql(judge, changed)
 
 
 def _other_way(case: Case) -> Case:
@@ -63,16 +63,14 @@ def _other_way(case: Case) -> Case:
     )  # fmt: skip
 
 
-def _in_sql(judge: Judge, changed: Sequence[tuple[Case, Outcome]], known: _Rewritten) -> Iterator[Differs]:
+def _in_sql(judge: Judge, changed: Sequence[tuple[Case, Outcome, Plan]]) -> Iterator[Differs]:
     """The rewritten plans in the database of the oracle."""
     from streamproof.workbench.verify import Judge  # noqa: PLC0415  # it loads this
 
     sql = Judge(EngineSubject(judge.oracle.engine, name=judge.oracle.name), judge.oracle)  # type: ignore[arg-type]
-    found = [(judge.judged_as(case), expected) for case, expected in changed]  # which may have another plan
-    judged = [(case, expected, plan) for case, expected in found if (plan := known.plan(case)) is not None]
-    outcomes = judge.oracle.outcomes([replace(case, plan=plan) for case, _, plan in judged])
-    for (case, expected, _), actual in zip(judged, outcomes, strict=True):
-        alone = replace(case, schedule=Schedule(optimise=True))
+    judged = [judge.judged_as(replace(case, plan=plan)) for case, _, plan in changed]
+    for (case, expected, _), actual in zip(changed, judge.oracle.outcomes(judged), strict=True):
+        alone = replace(judge.judged_as(case), schedule=Schedule(optimise=True))
         verdict = sql.compared(alone, expected, actual)
         if verdict.is_found:
             yield Differs(sql, alone, verdict)

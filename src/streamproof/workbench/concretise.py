@@ -80,7 +80,9 @@ def factors_of(intent: Intent) -> Factors:
             plan[f"{number}.window"] = _kinds(part.fixed.get("window"))
     if any(part.op == "stream" and "columns" not in part.fixed for part in intent.walk()):
         plan["schema"] = SCHEMAS
-    return Factors(plan, {**data_of(intent).factors(), **RUNS})
+    data = data_of(intent)
+    runs = {**RUNS, "thresholds": ("usual",)} if data.is_large else RUNS
+    return Factors(plan, {**data.factors(), **runs})
 
 
 def _kinds(window: Any) -> tuple[Any, ...]:
@@ -164,7 +166,8 @@ def _cases(intent: Intent, rows: list[dict[str, Any]], chance: random.Random, re
     many = [_streams(schemas, row, choices, data_of(intent)) for row in rows]
     endless = any(stream.is_endless for one in many for stream in one)
     horizon = choices.integer(10, 40) if endless or choices.chance(10) else None
-    size = 1000 if all(row["boundary"] == "none" or row["pattern"] in HABITS for row in rows) else LARGE
+    small = 10**6 if data_of(intent).is_large else 1000
+    size = small if all(row["boundary"] == "none" or row["pattern"] in HABITS for row in rows) else LARGE
     shapes = [shape_of(*(streams[n] for streams in many), size=size) for n in range(len(leaves))]
     filler = Filler(
         choices, rows[0], _numbers(intent), _sources(leaves, shapes), schemas_of(schemas), registry, horizon
@@ -251,6 +254,5 @@ def _case(
         row = {**row, "live": True}  # where it does something
     used = nodes.sources(plan)
     named = {source: stream for source, stream in zip(NAMES, streams, strict=False) if source in used}
-    schedule = schedule_of(row, seed)
     shown = {factor: str(value) for factor, value in row.items()}
-    return Case(plan, named, horizon, schedule=schedule, seed=seed, scenario=name, factors=shown)
+    return Case(plan, named, horizon, schedule=schedule_of(row, seed), seed=seed, scenario=name, factors=shown)

@@ -39,6 +39,9 @@ WORDS: Final[dict[str, tuple[Any, ...]]] = {
 }
 """Every facet with its words, the usual one first. Patterns from ``dense`` on pack all into a few ticks."""
 
+MANY: Final = 10_000
+"""A stream of so many events takes the ways of code for many."""
+
 LIVES: Final = ("shape", "duration", "pattern", "speculation")
 _SMALL: Final[dict[str, dict[Any, Any]]] = {
     "duration": {"short": (2, 6), "long": (12, 30)},
@@ -61,6 +64,12 @@ class Events:
     given: tuple[tuple[str, Any], ...] = ()
     pattern: Any = None  # a generator of lifetimes of the user's own
     most: int = 8  # events per stream
+    least: int = 2
+
+    @property
+    def is_large(self) -> bool:
+        """Whether streams have more events than any threshold: none needs to be lower, and rows have to stay few."""
+        return self.least >= MANY
 
     def factors(self) -> dict[str, tuple[Any, ...]]:
         """Per facet the words to choose from."""
@@ -68,12 +77,14 @@ class Events:
         return {name: options_of(said.get(name, anything), words) for name, words in WORDS.items()}
 
 
-def events(*, pattern: Any = None, speculative: Any = None, most: int = 8, **facets: Any) -> Events:
+def events(*, pattern: Any = None, speculative: Any = None, least: int = 2, most: int = 8, **facets: Any) -> Events:
     """What streams are like: ``events(disorder="highly", duration=I.any, overlap="high", speculative=True)``.
 
     A facet that is left out is a hole. ``speculative=True`` puts a top-k fragment above every source; ``pattern`` may
-    be a function that yields lifetimes.
+    be a function that yields lifetimes. Streams have from ``least`` to ``most`` events.
     """
+    if not 0 < least <= most:
+        raise PlanError(f"a stream cannot have from {least} to {most} events", fix="give 0 < least <= most")
     own = pattern if callable(pattern) else None
     if pattern is not None and own is None:
         facets["pattern"] = pattern
@@ -88,7 +99,7 @@ def events(*, pattern: Any = None, speculative: Any = None, most: int = 8, **fac
         for word in options_of(value, ()):
             if isinstance(word, str) and word not in WORDS[name]:
                 raise PlanError(f'{name} is never "{word}"', fix=did_you_mean(word, WORDS[name]))
-    return Events(tuple(facets.items()), own, most)
+    return Events(tuple(facets.items()), own, most, least)
 
 
 def is_possible(words: Mapping[str, Any]) -> bool:
@@ -107,7 +118,7 @@ def small_stream(
     choices: Choices, schema: Schema, words: Mapping[str, Any], data: Events, *, like: Sequence[Row] = ()
 ) -> Stream:
     """A stream of a handful of events with these facets; a dense one has times and payloads in common with ``like``."""
-    count = choices.integer(2, data.most)
+    count = choices.integer(data.least, data.most)
     if words["pattern"] in HABITS and data.pattern is None:
         habit = words["pattern"]
         return random_stream(choices, schema, most=data.most + 4, far=False, like=like, habit=habit)

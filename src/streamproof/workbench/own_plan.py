@@ -15,7 +15,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 from streamproof.engines.inputs import no_input
 from streamproof.errors import InputError

@@ -22,6 +22,9 @@ from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.workbench.case import Case, Stream
 from streamproof.workbench.schedule import Schedule
 
+MOST_CTIS = 500
+"""Of a long stream about so many events at most are followed by a CTI."""
+
 Push = tuple[str, PhysicalStream]
 
 
@@ -100,6 +103,7 @@ def reordered(events: Sequence[Event], chance: random.Random, *, most: int | Non
 
 def _with_ctis(order: Sequence[Event], chance: random.Random) -> list[Event]:
     """Punctuations after some of the events, as late in time as what follows allows."""
+    often = min(0.4, MOST_CTIS / len(order)) if order else 0.0
     promised, least = [], FOREVER
     for event in reversed(order):
         promised.append(least)
@@ -108,7 +112,7 @@ def _with_ctis(order: Sequence[Event], chance: random.Random) -> list[Event]:
     last = BEGINNING
     for event, most in zip(order, reversed(promised), strict=True):
         found.append(event)
-        if most > last and chance.random() < 0.4:
+        if most > last and chance.random() < often:
             last = most
             found.append(Cti(most))
     return found

@@ -162,7 +162,7 @@ def tasks_of(suite: Suite, engine: str, cases: int | None, seed: int) -> list[Ta
     size = min(suite.streams_per_plan, max(1, wanted // len(suite.scenarios)))
     weights = [math.sqrt(len(covering_groups(one, seed=seed, size=size).groups)) for one in suite.scenarios]
     shares = [max(1, math.ceil(wanted * weight / (size * sum(weights)))) for weight in weights]
-    step = PLANS_PER_TASK.get(engine, USUAL_PLANS)
+    step = min(PLANS_PER_TASK.get(engine, USUAL_PLANS), max(1, suite.at_once // size))
     tasks = [
         (first / plans, Task(engine, n, first, min(step, plans - first), size))
         for n, plans in enumerate(shares)
@@ -246,17 +246,17 @@ def _runs(
     engines = list(dict.fromkeys(task.engine for task in inside))
     for engine in engines:
         with open_bench([engine], oracle=options.oracle, dsn=options.dsn, registry=suite.modules) as bench:
-            for together in _bundles([task for task in inside if task.engine == engine]):
+            for together in _bundles([task for task in inside if task.engine == engine], suite.at_once):
                 yield together, run_tasks(together, suite, bench, options, seed)
 
 
-def _bundles(tasks: Sequence[Task]) -> Iterator[list[Task]]:
+def _bundles(tasks: Sequence[Task], most: int) -> Iterator[list[Task]]:
     """Tasks of one engine, those together that it should be given at once."""
     bundle, cases = list[Task](), 0
     for task in tasks:
         bundle.append(task)
         cases += task.plans * task.size
-        if cases >= TOGETHER.get(task.engine, 0):
+        if cases >= min(most, TOGETHER.get(task.engine, 0)):
             yield bundle
             bundle, cases = [], 0
     if bundle:

@@ -1,4 +1,4 @@
-"""Suites: scenarios, how many cases, seeds and engines. Three are shipped, others are files.
+"""Suites: scenarios, how many cases, seeds and engines. Four are shipped, others are files.
 
 >>> load_suite("smoke").name
 'smoke'
@@ -27,8 +27,9 @@ from streamproof.workbench.holes import one_of
 from streamproof.workbench.intent import Intent, operator, random_plan
 from streamproof.workbench.modules import all_modules
 
-SHIPPED: Final = ("smoke", "full", "deep")
+SHIPPED: Final = ("smoke", "full", "large", "deep")
 CODE: Final = ".suite.py"
+EVENTS_AT_ONCE: Final = 200_000
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,12 @@ class Suite:
         names = [scenario.name for scenario in self.scenarios]
         if not names or len(set(names)) < len(names) or "" in names:
             raise PlanError("every scenario of a suite needs a name of its own", fix='add .called("name")')
+
+    @property
+    def at_once(self) -> int:
+        """How many cases an engine may be given at once: of long streams few."""
+        longest = max([part.data.most for one in self.scenarios for part in one.walk() if part.data] or [1])
+        return max(1, EVENTS_AT_ONCE // longest)
 
     @property
     def modules(self) -> Registry:

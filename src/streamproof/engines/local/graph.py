@@ -16,6 +16,7 @@ import numpy as np
 
 from streamproof.engines.local.rules import KERNELS
 from streamproof.engines.local.seal import SealKernel, is_settled
+from streamproof.errors import RunError
 from streamproof.events import weights
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
@@ -29,6 +30,7 @@ from streamproof.kernels.linear import lifetime
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.labels import label
+from streamproof.plan.limits import too_many_rows
 from streamproof.thresholds import STRINGS_HELD
 
 EVENTS_OUT = "events out"  # beside the state of a kernel
@@ -254,10 +256,13 @@ class Graph:
         Where one push changes several of its inputs, rows that only the first of them seems to make must not be seen.
         """
         port, part = changes[0]
-        output = _weighed(step, step.kernel.on_batch(port, part))
+        most = self.context.limits.events_listed
+        output = _fed(step, port, part)
+        if len(output) > most:
+            raise too_many_rows(most, at=f"{len(output):,} rows at once, in {step.name}")
         step.rows_in += len(part)
         if len(changes) > 1:
-            parts = [output, *(_weighed(step, step.kernel.on_batch(port, part)) for port, part in changes[1:])]
+            parts = [output, *(_fed(step, port, part) for port, part in changes[1:])]
             output = concat(parts, frontier=max(part.frontier for part in parts))
             output = consolidate(output, step.layout, self.context.strings)
             step.rows_in += sum(len(part) for _, part in changes[1:])
@@ -325,6 +330,16 @@ class Graph:
             step.kernel.restore({name: value for name, value in state.items() if name != EVENTS_OUT})
 
 
+def _fed(step: Step, port: int, part: Delta) -> Delta:
+    """What a step makes of a change of one input; what cannot be counted or held says in which step."""
+    try:
+        return _weighed(step, step.kernel.on_batch(port, part))
+    except RunError as error:
+        if error.name in ("overflow", "limit_exceeded"):
+            error.at = f"{error.at}, in {step.name}" if error.at else step.name
+        raise
+
+
 def _weighed(step: Step, output: Delta) -> Delta:
     """The same rows. All that an operator gave stand for a bounded number of events: so no sum of weights can wrap in
     what reads them, and what is held of them counts exactly."""
@@ -332,7 +347,7 @@ def _weighed(step: Step, output: Delta) -> Delta:
         step.events_out += output.total()
         if not -weights.MOST <= step.events_out <= weights.MOST:
             largest = lifetime(output, int(np.argmax(np.abs(output.w.astype(np.float64)))))
-            raise weights.too_many(abs(step.events_out), at=f"{largest}, in {step.name}")
+            raise weights.too_many(abs(step.events_out), at=largest)
     return output
 
 

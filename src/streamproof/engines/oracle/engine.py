@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,8 @@ from streamproof.events.history import History
 from streamproof.events.schema import INT64, Schema
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, walk
+
+Given = TypeVar("Given")
 
 
 class Oracle:
@@ -41,10 +44,7 @@ class Oracle:
         """The whole result in one batch, complete."""
         tables = {}
         for source in _sources(plan):
-            if source.node.name not in inputs:
-                fix = did_you_mean(source.node.name, inputs)
-                raise InputError(f'no input is given for the source "{source.node.name}"', fix=fix)
-            rows = [batch.rows for batch in inputs[source.node.name]]
+            rows = [batch.rows for batch in _given(inputs, source)]
             tables[source.node.name] = pa.concat_tables(rows) if rows else source.schema.arrow_rows.empty_table()
         yield History.from_table(plan.schema, self.run_history(plan, tables, settings)).to_batch()
 
@@ -52,7 +52,7 @@ class Oracle:
         """The result's rows (le, re, w = 1, payload) from tables with le, re, perhaps w, and the payload."""
         settings = settings or Settings()
         most = settings.limits.events_listed
-        ready = {s.node.name: _stored(s.schema, tables[s.node.name], most) for s in _sources(plan)}
+        ready = {s.node.name: _stored(s.schema, _given(tables, s), most) for s in _sources(plan)}
         program = self._program(plan, settings)
         database = self._connect()
         try:
@@ -74,7 +74,7 @@ class Oracle:
         most = settings.limits.events_listed
         ready = {
             s.node.name: pa.concat_tables(
-                [_stored(s.schema, tables[s.node.name], most, group=n) for n, tables in enumerate(inputs)]
+                [_stored(s.schema, _given(tables, s), most, group=n) for n, tables in enumerate(inputs)]
             )
             for s in _sources(plan)
         }
@@ -119,6 +119,13 @@ class _SourceNode:
 
 def _sources(plan: Typed) -> list[_SourceNode]:
     return [part for part in walk(plan) if isinstance(part.node, nodes.Source)]  # type: ignore[misc]  # narrowed
+
+
+def _given(inputs: Mapping[str, Given], source: _SourceNode) -> Given:
+    name = source.node.name
+    if name not in inputs:
+        raise InputError(f'no input is given for the source "{name}"', fix=did_you_mean(name, inputs))
+    return inputs[name]
 
 
 def _stored(schema: Schema, given: pa.Table | History, most: int, *, group: int = 0) -> pa.Table:

@@ -17,7 +17,7 @@ from streamproof.kernels.windows.changes import Events, Spans
 from streamproof.kernels.windows.frames import least_held
 from streamproof.kernels.windows.liveliness import Liveliness, Step
 from streamproof.kernels.windows.outputs import Outputs, Part
-from streamproof.kernels.windows.segments import Bools, Windows, firsts_from, spread
+from streamproof.kernels.windows.segments import Bools, Windows, covered, firsts_from, spread
 from streamproof.kernels.windows.snapshot import by_group
 from streamproof.plan.windows import CountEnd, CountStart
 
@@ -51,8 +51,7 @@ class Counts:
         present = ~self.points.ends_group(at, spans.group)
         present[present] = self.points.time[at[present]] == spans.lo[present]
         first = np.maximum(at - self.n + 1, 0)
-        _, places = spread(first, np.maximum(at + present - first, 0))
-        windows = self._windows(np.unique(places))
+        windows = self._windows(covered(first, np.maximum(at + present - first, 0)))
         windows = windows.take(self._lively.is_due(windows, due))
         return windows.take(_contains(spans, windows))
 

@@ -62,7 +62,8 @@ class Extremes(Moving):
 
     def _forget(self) -> None:
         """No event at all."""
-        self.store = Store(self.kept.layout.width if self._extremes else 1)
+        width = self.kept.layout.width if self._extremes else 1
+        self.store = Store(width, most=self.context.limits.events_listed)
         self.reached = Timelines(1 + 2 * len(self._extremes))
         self.nexts = np.zeros(0, np.int64)  # per group: its next boundary
 

@@ -42,7 +42,7 @@ class General(Moving):
         self.outputs = Outputs(self.evaluator.layout.width, stateful=self.evaluator.stateful)
         self._timed = isinstance(self.frames, Counts) and self.frames.timed
         width = self.evaluator.kept.layout.width + (2 if self._timed else 0)
-        self.store = Store(width)
+        self.store = Store(width, most=context.limits.events_listed)
         self.ageless = Store(width)  # events without a start: no grid can hold them once they are sealed
 
     # --- one batch ----------------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class General(Moving):
         """The signed events that changed in each window of which a state is known."""
         if not len(events.w) or not known.any():
             return None
-        changed = Store(self.store.width)
+        changed = Store(self.store.width, most=self.context.limits.events_listed)
         changed.add(*events)
         found = changed.overlapping(*windows.take(known))
         return self._members(windows, np.flatnonzero(known)[found.query], found)
@@ -178,7 +178,7 @@ class General(Moving):
         """Forget what is final; the rows of the windows that became so."""
         windows, rows = self.outputs.drop(self.outputs.where(lambda part: self.lively.is_final(part, frontier)))
         if frontier >= FOREVER:
-            self.store = Store(self.store.width)
+            self.store = Store(self.store.width, most=self.context.limits.events_listed)
             self.frames = frames_of(self.typed, self.lively, self.context)
         elif not isinstance(self.frames, Grid) or self.store.wants_tidying():
             self._forget_events()

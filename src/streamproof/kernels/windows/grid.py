@@ -21,7 +21,7 @@ from streamproof.kernels.windows.frames import least_held
 from streamproof.kernels.windows.liveliness import Liveliness, Step
 from streamproof.kernels.windows.outputs import Outputs, Part
 from streamproof.kernels.windows.segments import NO_WINDOWS, Bools, Windows, once, unique_windows
-from streamproof.plan.limits import too_many_windows
+from streamproof.plan.limits import too_many_rows, too_many_windows
 from streamproof.plan.windows import Hopping, Tumbling
 from streamproof.thresholds import FEW_WINDOWS
 
@@ -145,7 +145,10 @@ class Grid:
             raise too_many_windows(most, limit, at=f"[{show_tick(int(le[at]))}, {show_tick(int(re[at]))})")
 
     def _listed(self, group: Ints, first: Ints, last: Ints, le: Ints, re: Ints) -> Windows:
-        source, k = _runs_of(group, first, last)
+        most = self._context.limits.events_listed
+        source, k, size = _runs_of(group, first, last, most)
+        if size > most:
+            raise too_many_rows(most, at="")
         start = self.start(k)
         outside = (start <= BEGINNING) | (start + self.size >= FOREVER)
         if outside.any():
@@ -254,10 +257,15 @@ def _longest(le, re):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _runs_of(group, first, last):  # type: ignore[no-untyped-def]
-    """For ranges of windows: the row of each window, and its number. Of rows in order, each window comes once."""
+def _runs_of(group, first, last, most):  # type: ignore[no-untyped-def]
+    """For ranges of windows: the row of each window, and its number. Of rows in order, each window comes once.
+
+    If there are more than ``most``, none is listed; the last answer is how many there are, at least.
+    """
     size = 0
     for written in range(2):
+        if size > most:
+            return np.empty(0, np.int64), np.empty(0, np.int64), size
         if written:
             source, number = np.empty(size, np.int64), np.empty(size, np.int64)
         size = 0
@@ -269,8 +277,12 @@ def _runs_of(group, first, last):  # type: ignore[no-untyped-def]
                 reached = max(reached, last[row])
             else:
                 reached = last[row]
-            for k in range(low, last[row] + 1):
-                if written:
+            if written:
+                for k in range(low, last[row] + 1):
                     source[size], number[size] = row, k
-                size += 1
-    return source, number
+                    size += 1
+            else:
+                size += max(last[row] + 1 - low, 0)
+                if size > most:
+                    break
+    return source, number, size

@@ -44,6 +44,7 @@ from streamproof.kernels.windows.summed import summed
 from streamproof.kernels.windows.sums import GROUP, PLACE, SUMS, Entries, Scratch
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
+from streamproof.plan.limits import too_many_rows
 from streamproof.plan.windows import Hopping, Tumbling
 from streamproof.thresholds import SLIDES_KEPT
 
@@ -251,6 +252,8 @@ class Panes(Moving):
     def _make_room(self, size: int, *, more: int = 0) -> None:
         """See to it that twice as many rows can be written as there are, and at least so many more."""
         room, needed = len(self._found), size + max(size, more) + 2
+        if size > (most := self.context.limits.events_listed):
+            raise too_many_rows(most, at="")
         if self._found.shape[1] == self.sums.width and room > needed:
             return
         room = max(room, 2 * needed + 64)

@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from streamproof.events import weights
 from streamproof.kernels.cells import Cells, Ints, Layout, Strings
 from streamproof.kernels.compiled import loop
 from streamproof.kernels.sorting import order_by
+from streamproof.plan.limits import too_many_rows
 
 Bools = npt.NDArray[np.bool_]
 SIGN = np.int64(-(2**63))
@@ -120,9 +122,29 @@ def once(numbers: Ints) -> Ints:
 
 def spread(first: Ints, count: Ints) -> tuple[Ints, Ints]:
     """For each range of ``count`` numbers from ``first`` on: which range, and the number."""
+    if weights.total(count) > weights.MOST_LISTED:
+        raise too_many_rows(weights.MOST_LISTED, at="")
     source = np.repeat(np.arange(len(count)), count)
     step = np.arange(len(source)) - np.repeat(np.cumsum(count) - count, count)
     return source, first[source] + step
+
+
+def covered(first: Ints, count: Ints) -> Ints:
+    """The numbers that lie in ranges of ``count`` numbers from ``first`` on, in order, each once.
+
+    >>> covered(np.array([5, 0, 6]), np.array([2, 1, 0])).tolist(), covered(np.array([3, 4]), np.array([3, 3])).tolist()
+    ([0, 5, 6], [3, 4, 5, 6])
+    """
+    first, count = first[count > 0], count[count > 0]
+    if not len(first):
+        return first
+    low, high = int(first.min()), int((first + count).max())
+    if weights.total(count) <= high - low:
+        return np.unique(spread(first, count)[1])
+    edges = np.zeros(high - low + 1, np.int64)
+    np.add.at(edges, first - low, 1)
+    np.add.at(edges, first + count - low, -1)
+    return low + np.flatnonzero(np.cumsum(edges) > 0)
 
 
 @njit(cache=True)
