@@ -91,7 +91,8 @@ KNOWN: Final[Mapping[str, Known]] = {
         f"use a whole copy of the checkpoint; or {_NEW}",
         place=_CHECKPOINT,
     ),
-    r"offset log|commit log|log file|HDFSMetadataLog|StreamMetadata|FileStreamSourceLog|OffsetSeqLog|end-of-input"
+    r"offset log|commit log|log file|batch \d+ doesn't exist"
+    r"|HDFSMetadataLog|StreamMetadata|FileStreamSourceLog|OffsetSeqLog|end-of-input"
     r"|JsonParse": Known(
         "Spark's notes in the checkpoint are missing or damaged",
         f"use a whole copy of the checkpoint; or {_NEW}",
@@ -114,9 +115,12 @@ def _cause(text: str) -> str:
     raised = [line for line in lines if _RAISED.match(line) and not line.startswith(("py4j.", *_WRAPPERS))]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     found = (raised or causes or lines or ["it does not say why"])[-1 if raised or causes else 0]
-    return found[:500]
+    return _WRAPPED.sub("", found)[:500]
 
 
+_WRAPPED: Final = re.compile(
+    r"^StreamingQueryException: \[STREAM_FAILED\] .*? terminated with exception: | SQLSTATE: \w+$"
+)
 _WRAPPERS: Final = ("StreamingQueryException", "pyspark.errors", "Py4JJavaError")
 
 

@@ -23,11 +23,12 @@ from streamproof.engines.claims import plain, schema_claim
 from streamproof.engines.sealed import digest_of, opened_json, sealed_json
 from streamproof.engines.spark.metrics import Metrics
 from streamproof.engines.spark.origins import FOREVER_OLD
+from streamproof.engines.spark.positions import refuse_strange
 from streamproof.engines.spark.sinks import Sink
 from streamproof.engines.spark.sources import Layout, layouts_of, refuse_alike
 from streamproof.engines.spark.stream.checkpoint import ANEW, Lock, write_atomically
 from streamproof.engines.spark.stream.doors import Door
-from streamproof.engines.spark.stream.ledger import PARQUET, Ledger, Listing
+from streamproof.engines.spark.stream.ledger import PARQUET, Ledger, Listing, refuse_unfinished
 from streamproof.engines.spark.stream.query import StreamQuery, make_query
 from streamproof.engines.spark.stream.running import Watcher
 from streamproof.engines.spark.stream.spool import refuse_damaged, rejected, spool
@@ -72,13 +73,18 @@ class FileRun:
         names = nodes.sources(self.plan)
         layouts = layouts_of(self.time, names)
         frames: dict[str, DataFrame] = {}
+        known = {END_FILE}
         with closing(Lock(self._home, SPOOLING)):
             for name in names:
                 if name not in self.inputs:
                     raise InputError(f'no input is given for the source "{name}"', fix=f"give --input {name}=FILE")
-                folder, files = self._taken(name, layouts, self._ledger(name, layouts[name]))
+                ledger = self._ledger(name, layouts[name])
+                folder, files = self._taken(name, layouts, ledger)
+                known |= {entry.name for entry in ledger.entries}
+                known |= {part.name for entry in ledger.entries for part in entry.parts}
                 frames[name] = self._stream(spark, folder, files)
                 layouts[name] = layouts[name] or _own_layout(files[0])
+        refuse_strange(self._home, known)
         return make_query(
             spark,
             self.plan,
@@ -120,6 +126,11 @@ class FileRun:
                 "a folder that still grows is read with --growing (in Python final=False)",
             )  # fmt: skip
         already = _already_read(self._home).get(ledger.folder.name, 0)
+        if len(ledger.entries) < already:
+            text = (
+                f"the checkpoint has lost its records of files: {already} were read, and it knows {len(ledger.entries)}"
+            )
+            raise InputError(text, at=str(ledger.folder), fix=ANEW)
         if listing.is_parquet:
             _refuse_gone(ledger, place, already)
             for file in new:
@@ -133,6 +144,8 @@ class FileRun:
             )
         layouts[name] = None  # the spool is in our own layout
         refuse_damaged(ledger, already)
+        for file in () if self.final else new:
+            refuse_unfinished(file)
         spool(ledger, new, mapping, self._declared(name))
         return ledger.folder, [ledger.folder / part.name for entry in ledger.entries for part in entry.parts]
 

@@ -7,6 +7,8 @@ refused, because what was read of it cannot be told from what was not.
 from __future__ import annotations
 
 import csv
+import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -26,7 +28,8 @@ from streamproof.errors import InputError
 KIND: Final = "file record"
 VERSION: Final = 1
 PARQUET: Final = (".parquet", ".pq")
-SPOOLED: Final = (".jsonl", ".ndjson", ".json", ".csv", ".arrow", ".ipc", ".feather", ".arrows")
+LINES: Final = (".jsonl", ".ndjson", ".json", ".csv")
+SPOOLED: Final = (*LINES, ".arrow", ".ipc", ".feather", ".arrows")
 COMPRESSED: Final = (".gz", ".bz2", ".zst", ".xz", ".lz4", ".snappy", ".zip", ".tar", ".tgz")
 RENAME: Final = "write a file under another name (.part), and rename it when it is whole"
 _RECORD: Final = re.compile(r"_([0-9]{6,})\.json")
@@ -194,6 +197,30 @@ def _refuse_changed(file: Path, entry: Entry) -> None:
         at=str(file),
         fix=f"put back what it was, and give what is new as a new file; or {ANEW}",
     )
+
+
+def refuse_unfinished(file: Path) -> None:
+    """Refuse lines of text of which the last has no end: in a folder that grows, somebody may still be writing it.
+
+    A JSON object that is whole needs no end of line.
+    """
+    if file.suffix.lower() not in LINES:
+        return
+    with file.open("rb") as lines:
+        lines.seek(-min(_BLOCK, file.stat().st_size), os.SEEK_END)
+        last = lines.read().rpartition(b"\n")[2]
+    if not last.strip(b"\0\r") or (file.suffix.lower() != ".csv" and _is_json(last)):
+        return
+    text = f"{file.name} ends within a line, and its folder is one that grows"
+    raise InputError(text, at=str(file), fix=f"end its last line; or, if it is still being written, {RENAME}")
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def digest_of_file(file: Path, length: int | None = None) -> str:

@@ -16,7 +16,7 @@ from streamproof.engines.base import Settings, prepare
 from streamproof.engines.claims import Claim, module_claim, plan_claim, schema_claim, settings_claim
 from streamproof.engines.spark.metrics import Metrics, observed
 from streamproof.engines.spark.origins import refuse_losing
-from streamproof.engines.spark.positions import refuse_gone
+from streamproof.engines.spark.positions import refuse_changed, refuse_gone
 from streamproof.engines.spark.rows import quoted
 from streamproof.engines.spark.session import meaning
 from streamproof.engines.spark.sinks import Output, Sink
@@ -201,6 +201,8 @@ class StreamQuery:
         lock = locked(self.checkpoint)
         try:
             refuse_gone(self.checkpoint)
+            if self._extra is None:  # else it is known what files were, not only when they were written
+                refuse_changed(self.checkpoint)
             return start(
                 self.spark,
                 self.answers(sink.emit),
