@@ -29,9 +29,21 @@ def noted(folder: Path, names: Sequence[str], *, log: str = "0", source: int = 1
     return folder / "cp"
 
 
+def done(checkpoint: Path, **counts: int) -> None:
+    """Spark's notes of micro-batches: two sources, each of which has read its first file in each of them."""
+    for name, count in counts.items():
+        (checkpoint / name).mkdir()
+        for number in range(count):
+            (checkpoint / name / str(number)).write_text('v1\n{}\n{"logOffset":0}\n{"logOffset":0}')
+
+
 def test_a_file_that_was_written_to_is_named(tmp_path: Path) -> None:
     checkpoint = noted(tmp_path, ["a 1.parquet", "b.parquet"])
-    refuse_changed(checkpoint)
+    (tmp_path / "b.parquet").write_text("half")
+    refuse_changed(checkpoint)  # its micro-batch is not done
+    done(checkpoint, offsets=1, commits=1)
+    with pytest.raises(InputError, match=r"b\.parquet was written to"):
+        refuse_changed(checkpoint)
     (tmp_path / "b.parquet").unlink()
     refuse_changed(checkpoint)  # what was read may go away
     (tmp_path / "a 1.parquet").write_text("grown")
@@ -67,9 +79,6 @@ def test_notes_of_files_that_were_never_taken_are_refused(
 def test_a_file_that_is_gone_is_named_while_it_is_needed(tmp_path: Path) -> None:
     checkpoint = noted(tmp_path, ["a.parquet"], source=0)
     (tmp_path / "a.parquet").unlink()
-    for name, last in (("offsets", 0), ("commits", -1)):
-        (checkpoint / name).mkdir()
-        for number in range(last + 1):
-            (checkpoint / name / str(number)).write_text('v1\n{}\n{"logOffset":0}')
+    done(checkpoint, offsets=1, commits=0)
     with pytest.raises(InputError, match=r"a\.parquet is gone, and a micro-batch that is not done yet needs it"):
         refuse_gone(checkpoint)

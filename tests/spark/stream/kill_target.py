@@ -166,7 +166,8 @@ def main(folder: Path, plan: str, step: str, number: int, *changes: str) -> None
         told(folder, change, "tried")
         try:
             with DAMAGED.get(change, lambda _: nullcontext())(folder):
-                drive(spark, folder, plan, {**GIVEN, **CHANGED.get(change, {})}, ("", -1))
+                watch = ("", -1) if change in DAMAGED else (step, number)  # what is put back must not be killed
+                drive(spark, folder, plan, {**GIVEN, **CHANGED.get(change, {})}, watch)
             told(folder, change, "done")
         except StreamproofError as error:
             told(folder, change, "refused", error)

@@ -83,8 +83,14 @@ def refuse_gone(checkpoint: Path) -> None:
 
 
 def refuse_changed(checkpoint: Path) -> None:
-    """Refuse files that were written to since Spark read them: it would not read them again."""
-    for _, place, found in _read(checkpoint):
+    """Refuse files that were written to since Spark read them: it would not read them again.
+
+    Those of a micro-batch that is not done yet are read as they are now.
+    """
+    done = _offsets(checkpoint / "offsets" / str(Position.of(checkpoint).done))
+    for source, place, found in _read(checkpoint):
+        if int(found["batch"]) > done.get(source, -1):
+            continue
         if place.exists() and place.stat().st_mtime_ns // 1_000_000 != int(found["time"]):
             text = f"{place.name} was written to since it was read, and Spark does not read it again"
             back = f"touch -d @{int(found['time']) / 1000:.3f} {place.name}"

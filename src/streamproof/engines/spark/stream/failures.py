@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
 from streamproof import errors
 from streamproof.errors import InfrastructureError, InputError, StreamproofError
 
+_LOOK: Final = "look at Spark's log"
+_NO_ROOM: Final = 1 << 20  # bytes
 _MARK: Final = "streamproof-error:"
 _MARKED: Final = re.compile(re.escape(_MARK) + r" (\{.*\})")
 _RAISED: Final = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)\b")  # the end of a traceback
@@ -54,7 +59,7 @@ def error_from(text: str) -> StreamproofError:
             what = known.what + "".join(f": {found[0]}" for found in [re.search(known.more, text)] if found)
             return known.kind(what, at=None if place is None else re.sub("^/+", "/", unquote(place)), fix=known.fix)
     what = _cause(text)
-    return InfrastructureError(f"the streaming query failed: {what}", fix="look at Spark's log")
+    return InfrastructureError(f"the streaming query failed: {what}", fix=_LOOK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +106,15 @@ KNOWN: Final[Mapping[str, Known]] = {
     r"CONCURRENT_STREAM_LOG_UPDATE|is already active|Concurrent update": Known(
         "another query goes on from this checkpoint", "stop it first, or start with a checkpoint of your own"
     ),
-    r"Permission denied|AccessControlException|Errno 13": Known(
-        "a file cannot be read or written", "look at who may do so", InfrastructureError
+    r"Permission denied|AccessControlException|Errno (?:1|13|30)\b|Read-only file system": Known(
+        "a file or folder cannot be read or written", "look at who may do so", InfrastructureError
+    ),
+    r"\[Errno 2\]": Known(
+        "a file is gone that was there a moment ago, or a link leads nowhere",
+        f"put it back, or take the link away; or {_NEW}",
+    ),
+    r"\[Errno (?:17|20|21)\]": Known(
+        "a file lies where a folder should be, or a folder where a file should be", "give another path"
     ),
     r"FAILED_READ_FILE": Known("a file cannot be read", _WHOLE),
 }  # fmt: skip
@@ -124,6 +136,25 @@ _WRAPPED: Final = re.compile(
 _WRAPPERS: Final = ("StreamingQueryException", "pyspark.errors", "Py4JJavaError")
 
 
-def failure_of(error: Exception) -> StreamproofError:
-    """An error of a streaming query in our words, whoever met it."""
-    return error if isinstance(error, StreamproofError) else error_from(f"{type(error).__name__}: {error}")
+@contextmanager
+def told() -> Iterator[None]:
+    """What the disk refuses while this lasts, in our words."""
+    try:
+        yield
+    except OSError as error:
+        raise failure_of(error) from error
+
+
+def failure_of(error: Exception, *, place: Path | None = None) -> StreamproofError:
+    """An error of a streaming query in our words, whoever met it.
+
+    Where Spark does not say why, a disk without room is the reason: the state is written in a thread of its own.
+    """
+    if isinstance(error, StreamproofError):
+        return error
+    found = error_from(f"{type(error).__name__}: {error}")
+    is_unknown = found.fix == _LOOK
+    if is_unknown and place is not None and place.is_dir() and shutil.disk_usage(place).free < _NO_ROOM:
+        full = next(iter(KNOWN.values()))
+        return full.kind(full.what, at=str(place), fix=full.fix)
+    return found

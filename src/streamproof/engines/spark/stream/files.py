@@ -28,6 +28,7 @@ from streamproof.engines.spark.sinks import Sink
 from streamproof.engines.spark.sources import Layout, layouts_of, refuse_alike
 from streamproof.engines.spark.stream.checkpoint import ANEW, Lock, write_atomically
 from streamproof.engines.spark.stream.doors import Door
+from streamproof.engines.spark.stream.failures import told
 from streamproof.engines.spark.stream.ledger import PARQUET, Ledger, Listing, refuse_unfinished
 from streamproof.engines.spark.stream.query import StreamQuery, make_query
 from streamproof.engines.spark.stream.running import Watcher
@@ -74,7 +75,7 @@ class FileRun:
         layouts = layouts_of(self.time, names)
         frames: dict[str, DataFrame] = {}
         known = {END_FILE}
-        with closing(Lock(self._home, SPOOLING)):
+        with told(), closing(Lock(self._home, SPOOLING)):
             for name in names:
                 if name not in self.inputs:
                     raise InputError(f'no input is given for the source "{name}"', fix=f"give --input {name}=FILE")
@@ -223,8 +224,10 @@ def run_files(spark: SparkSession, run: FileRun, sink: Sink, *, watcher: Watcher
     query = run.query(spark)
     metrics = Metrics()
     _to_the_end(query, sink, metrics, watcher)
-    run.note_read()
-    if run.final and run.write_end(query.doors):
+    with told():
+        run.note_read()
+        is_new = run.final and run.write_end(query.doors)
+    if is_new:
         _to_the_end(query, sink, metrics, watcher)
     return metrics
 

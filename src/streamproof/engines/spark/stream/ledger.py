@@ -142,19 +142,19 @@ class Ledger:
 
     def entry_of(self, file: Path) -> Entry:
         """What there is to note of a new file. It has the columns of the others, or is refused."""
-        self._refuse_renamed(file)
-        about = file.stat()
-        place = (file.name, about.st_size, about.st_mtime_ns, digest_of_file(file))
+        about, digest = file.stat(), digest_of_file(file)
+        self._refuse_renamed(file, digest)
+        place = (file.name, about.st_size, about.st_mtime_ns, digest)
         entry = Entry(len(self.entries), *place, self._read_as, columns_of(file))
         if self.entries:
             _refuse_other_columns(file, self.entries[0], entry)
         return entry
 
-    def _refuse_renamed(self, file: Path) -> None:
-        about = file.stat()
+    def _refuse_renamed(self, file: Path, digest: str) -> None:
+        """Refuse what was read under a name that is gone; a file without events may well be like another."""
         for entry in self.entries:
-            same = (entry.size, entry.time) == (about.st_size, about.st_mtime_ns)
-            if same and not (file.parent / entry.name).exists():
+            is_some = bool(entry.parts) or file.suffix in PARQUET
+            if is_some and entry.digest == digest and not (file.parent / entry.name).exists():
                 raise InputError(
                     f"{file.name} was read before, as {entry.name}: with a new name it would be read again",
                     at=str(file),
