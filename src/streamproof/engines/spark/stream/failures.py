@@ -76,10 +76,19 @@ class Known:
 _NEW: Final = "start with a new checkpoint and a new folder for the output"
 _CHECKPOINT: Final = r"(?<=checkpointLocation=)[^\],]+|(?<=file:)/\S+/(?:commits|offsets|sources)/\S+(?<![.:])"
 _WHOLE: Final = "take it away; write a file under another name (.part), and rename it when it is whole"
+_FULL: Final = Known("the disk is full", "make room and start again: it goes on where it was", InfrastructureError)
+_DAMAGED: Final = Known(
+    "Spark's notes in the checkpoint are missing or damaged",
+    f"use a whole copy of the checkpoint; or {_NEW}",
+    place=_CHECKPOINT,
+)
+_READING_NOTES: Final = re.compile(
+    r"\.(?:HDFSMetadataLog|CommitLog|OffsetSeq|OffsetSeqLog|CompactibleFileStreamLog|FileStreamSourceLog|StreamMetadata"
+    r"|OperatorStateMetadata\w*|StateSchema\w*|SchemaReader|SchemaV\dReader)\b"
+)
+"""What Java was doing, among the frames of an error that says nothing."""
 KNOWN: Final[Mapping[str, Known]] = {
-    r"No space left on device|Errno 28": Known(
-        "the disk is full", "make room and start again: it goes on where it was", InfrastructureError
-    ),
+    r"No space left on device|Errno 28": _FULL,
     r"PARQUET_COLUMN_DATA_TYPE_MISMATCH|SchemaColumnConvertNotSupported": Known(
         "a file has another type in a column than the table",
         "give all files of a table the same types, and the reader the schema that they have",
@@ -98,11 +107,7 @@ KNOWN: Final[Mapping[str, Known]] = {
     ),
     r"offset log|commit log|log file|batch \d+ doesn't exist"
     r"|HDFSMetadataLog|StreamMetadata|FileStreamSourceLog|OffsetSeqLog|end-of-input"
-    r"|JsonParse": Known(
-        "Spark's notes in the checkpoint are missing or damaged",
-        f"use a whole copy of the checkpoint; or {_NEW}",
-        place=_CHECKPOINT,
-    ),
+    r"|JsonParse": _DAMAGED,
     r"CONCURRENT_STREAM_LOG_UPDATE|is already active|Concurrent update": Known(
         "another query goes on from this checkpoint", "stop it first, or start with a checkpoint of your own"
     ),
@@ -146,15 +151,18 @@ def told() -> Iterator[None]:
 
 
 def failure_of(error: Exception, *, place: Path | None = None) -> StreamproofError:
-    """An error of a streaming query in our words, whoever met it.
+    """An error of a streaming query in our words, whoever met it; ``place`` is its checkpoint.
 
-    Where Spark does not say why, a disk without room is the reason: the state is written in a thread of its own.
+    Where Spark does not say why, we look: at the room on the disk, and at what Java was doing.
     """
     if isinstance(error, StreamproofError):
         return error
     found = error_from(f"{type(error).__name__}: {error}")
-    is_unknown = found.fix == _LOOK
-    if is_unknown and place is not None and place.is_dir() and shutil.disk_usage(place).free < _NO_ROOM:
-        full = next(iter(KNOWN.values()))
-        return full.kind(full.what, at=str(place), fix=full.fix)
-    return found
+    if found.fix != _LOOK or place is None:
+        return found
+    known = None
+    if place.is_dir() and shutil.disk_usage(place).free < _NO_ROOM:
+        known = _FULL
+    elif _READING_NOTES.search(getattr(error, "_stackTrace", None) or ""):
+        known = _DAMAGED
+    return found if known is None else known.kind(known.what, at=str(place), fix=known.fix)

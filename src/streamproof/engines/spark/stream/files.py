@@ -29,7 +29,7 @@ from streamproof.engines.spark.sources import Layout, layouts_of, refuse_alike
 from streamproof.engines.spark.stream.checkpoint import ANEW, Lock, write_atomically
 from streamproof.engines.spark.stream.doors import Door
 from streamproof.engines.spark.stream.failures import told
-from streamproof.engines.spark.stream.ledger import PARQUET, Ledger, Listing, refuse_unfinished
+from streamproof.engines.spark.stream.ledger import PARQUET, Ledger, Listing, parquet_schema, refuse_unfinished
 from streamproof.engines.spark.stream.query import StreamQuery, make_query
 from streamproof.engines.spark.stream.running import Watcher
 from streamproof.engines.spark.stream.spool import refuse_damaged, rejected, spool
@@ -166,7 +166,7 @@ class FileRun:
 
     def _stream(self, spark: SparkSession, folder: Path, files: list[Path]) -> DataFrame:
         pattern = literal(files[0].name) if self._is_one(files) else f"*{{{','.join(PARQUET)}}}"
-        refuse_alike(pq.read_schema(files[0]).names, str(folder))
+        refuse_alike(parquet_schema(files[0]).names, str(folder))
         schema = spark.read.parquet(literal(str(files[0]))).schema
         reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", self.files_per_batch)
         reader = reader.option("maxFileAge", FOREVER_OLD).option("pathGlobFilter", pattern)
@@ -244,7 +244,7 @@ def _to_the_end(query: StreamQuery, sink: Sink, metrics: Metrics, watcher: Watch
 
 def _own_layout(file: Path) -> ColumnMapping:
     """Our own layout of events or of a history, with the unit of time that was written beside the rows."""
-    fields = pq.read_schema(file)
+    fields = parquet_schema(file)
     unit = read_metadata(fields, file).get("unit") or None
     return replace(layout_of(fields.names), unit=unit)  # type: ignore[arg-type]  # one of the units
 

@@ -237,7 +237,7 @@ def columns_of(file: Path) -> tuple[str, ...]:
     """The columns of a file in the order of their names; of JSON lines, which have none of their own, nothing."""
     ending = file.suffix.lower()
     if ending in PARQUET:
-        return _typed(_parquet_schema(file))
+        return _typed(parquet_schema(file))
     if ending in (".arrow", ".ipc", ".feather", ".arrows"):
         try:
             with pa.OSFile(str(file)) as source:
@@ -251,7 +251,8 @@ def columns_of(file: Path) -> tuple[str, ...]:
     return ()
 
 
-def _parquet_schema(file: Path) -> pa.Schema:
+def parquet_schema(file: Path) -> pa.Schema:
+    """The columns of a Parquet file, if it is one."""
     try:
         return pq.read_schema(file)
     except (pa.ArrowException, OSError) as error:

@@ -188,6 +188,6 @@ def start(
         with state_store(spark, partitions=partitions, checkpoint=str(checkpoint), even=even):
             query = writer.start()
     except Exception as error:
-        raise failure_of(error) from None
+        raise failure_of(error, place=checkpoint) from None
     _RUNNING[checkpoint] = Running(query, counted, lock, failures, checkpoint)
     return _RUNNING[checkpoint]
