@@ -8,9 +8,10 @@ from __future__ import annotations
 import random
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import numpy as np
@@ -36,6 +37,8 @@ from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.modules import Registry
 from streamproof.workbench.case import Case
+from streamproof.workbench.mishaps import OF_INPUT, OF_OUTPUT
+from streamproof.workbench.over_time import KeptOutput, through_files
 from streamproof.workbench.pieces import arrivals
 from streamproof.workbench.progress import Progress
 from streamproof.workbench.promises import Broken, broken_promise
@@ -87,9 +90,11 @@ class Hosted:
         """How many buckets there are."""
         return 1 if self.splitting is None else self.case.schedule.buckets
 
-    @property
+    @cached_property
     def streams(self) -> dict[str, PhysicalStream]:
-        come = arrivals(self.case)
+        come, files, seed = arrivals(self.case), self.case.schedule.files, self.case.schedule.seed
+        if files in OF_INPUT:
+            come = {name: through_files(stream, files, seed) for name, stream in come.items()}
         return {name: come[stream] for name, stream in self.given.items()}
 
     @property
@@ -190,6 +195,7 @@ class BucketSubject:
         "partitions",
         "rewrite",
         "languages",
+        "files",
         "size",
     )
     advances = True
@@ -208,6 +214,16 @@ class BucketSubject:
 
 
 def _in_buckets(hosted: Hosted) -> Ran:
+    schedule = hosted.case.schedule
+    if schedule.files not in OF_OUTPUT:
+        return _served(hosted, lambda _: None)
+    with closing(KeptOutput(hosted.typed.schema, hosted.count, hosted.emit, schedule.files, schedule.seed)) as kept:
+        ran = _served(hosted, kept.take)
+        return replace(ran, outcome=kept.history)
+
+
+def _served(hosted: Hosted, take: Callable[[Mapping[int, Answer]], None]) -> Ran:
+    """All micro-batches, one after the other; ``take`` is given what the buckets say to each."""
     stage, workers = hosted.stage, _Workers(hosted)
     told: dict[int, list[tuple[int, bytes | None]]] = {}
     progress = [Progress(hosted.typed, hosted.case.schedule.emission) for _ in range(hosted.count)]
@@ -216,6 +232,7 @@ def _in_buckets(hosted: Hosted) -> Ran:
         for number, (parts, answer) in answers.items():
             told.setdefault(number, []).append((answer.cti, answer.rows))
             progress[number].check(_reached(stage, parts), answer.cti)
+        take({number: answer for number, (_, answer) in answers.items()})
     ran = hosted.ran(told)
     return replace(ran, broken=ran.broken or next(filter(None, (one.broken for one in progress)), WELL))
 

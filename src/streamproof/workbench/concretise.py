@@ -32,6 +32,7 @@ from streamproof.workbench.filling import Filler, is_windowed
 from streamproof.workbench.holes import WINDOWS as WINDOW_KINDS
 from streamproof.workbench.holes import Hole, OneOf, WindowHole
 from streamproof.workbench.intent import Intent
+from streamproof.workbench.mishaps import CHANGES, OF_INPUT, OF_OUTPUT
 from streamproof.workbench.modules import all_modules
 from streamproof.workbench.schedule import Lowered, Schedule
 
@@ -40,6 +41,8 @@ RUNS: Final[dict[str, tuple[Any, ...]]] = {
     "reorder": (False, True),
     "interleave": (False, True),
     "restart": (False, True),
+    "changed": ("nothing", "a setting"),
+    "files": ("none", "input", "output"),
     "emission": ("speculative", "eager", "final"),
     "optimise": (False, True),
     "door": ("plan", "json", "xml", "python"),
@@ -54,7 +57,7 @@ SCHEMAS: Final = ("k v f", "k v s", "k f d", "v b t", "k u z h", "k v g day")
 
 NAMES: Final = ("S", "R", "T", "U", "V", "W")
 TRIES: Final = 20
-COSTLY: Final = ("fragment", "restart", "live")
+COSTLY: Final = ("fragment", "restart", "live", "changed", "files")
 LARGE: Final = 2**62  # what integers are when boundary values are among them
 
 
@@ -229,6 +232,20 @@ def _with_fragment(plan: Plan, fragment: str, schemas: Mapping[str, Schema]) -> 
     return plan
 
 
+def drawn_mishaps(row: Mapping[str, Any], seed: int) -> dict[str, str]:
+    """What is changed where a run goes on, and what happens to its files.
+
+    >>> drawn_mishaps({"changed": "a setting", "files": "none"}, 3)
+    {'changed': 'limits', 'files': ''}
+    """
+    chance = random.Random(f"mishaps/{seed}")  # noqa: S311  # test data, not secrets
+    happens = {"none": ("",), "input": OF_INPUT, "output": OF_OUTPUT}[row["files"]]
+    return {
+        "changed": chance.choice(("",) if row["changed"] == "nothing" else tuple(CHANGES)),
+        "files": chance.choice(happens),
+    }
+
+
 def drawn_thresholds(word: str, seed: int) -> Lowered:
     """Thresholds that are lowered, each to a number with which a stream of a few events takes the ways of a large one.
 
@@ -240,10 +257,16 @@ def drawn_thresholds(word: str, seed: int) -> Lowered:
     return tuple((one.name, chance.choice(one.others)) for one in NAMED.values() if chance.random() < share)
 
 
+def with_what_it_needs(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The factors of a run: where something changes between two runs, there are two."""
+    return row if row["changed"] == "nothing" else {**row, "live": True, "restart": True}
+
+
 def schedule_of(row: Mapping[str, Any], seed: int) -> Schedule:
     """How a run goes, given a word for each factor in `RUNS`."""
     run = {name: row[name] for name in RUNS}
-    return Schedule(seed=seed, **{**run, "thresholds": drawn_thresholds(row["thresholds"], seed)})
+    thresholds = drawn_thresholds(row["thresholds"], seed)
+    return Schedule(seed=seed, **{**run, "thresholds": thresholds, **drawn_mishaps(row, seed)})
 
 
 def _case(
@@ -252,6 +275,7 @@ def _case(
     plan, horizon = planned
     if any(isinstance(node, nodes.AdvanceTime) for node in nodes.walk(plan)):
         row = {**row, "live": True}  # where it does something
+    row = with_what_it_needs(row)
     used = nodes.sources(plan)
     named = {source: stream for source, stream in zip(NAMES, streams, strict=False) if source in used}
     shown = {factor: str(value) for factor, value in row.items()}

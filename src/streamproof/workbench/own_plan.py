@@ -25,7 +25,7 @@ from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
 from streamproof.workbench.bench import engine_names, open_bench
 from streamproof.workbench.case import Case, Stream
-from streamproof.workbench.concretise import RUNS, schedule_of
+from streamproof.workbench.concretise import RUNS, schedule_of, with_what_it_needs
 from streamproof.workbench.modules import all_modules
 from streamproof.workbench.runner import Options, Progress, Result, judged
 from streamproof.workbench.schedule import Schedule
@@ -88,5 +88,5 @@ def _cases(
     chance = random.Random(f"{options.seed or 1}/{name}")  # noqa: S311  # test data, not secrets
     for number in range(options.cases or CASES):
         drawn = {factor: chance.choice(values) for factor, values in RUNS.items()}
-        schedule = schedule_of(drawn, chance.getrandbits(30)) if number else Schedule()
+        schedule = schedule_of(with_what_it_needs(drawn), chance.getrandbits(30)) if number else Schedule()
         yield Case(plan, streams, horizon, schedule=schedule, seed=number, scenario=name)

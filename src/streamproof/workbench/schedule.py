@@ -29,11 +29,15 @@ Law: TypeAlias = Literal[
     "rewrite",
     "languages",
     "live",
+    "settings",
+    "files",
     "size",
 ]
 LAW_OF: Final[dict[str, Law]] = {
     "reorder": "disorder",
     "interleave": "interleaving",
+    "changed": "settings",
+    "files": "files",
     "restart": "restart",
     "emission": "emission",
     "buckets": "partitions",
@@ -55,6 +59,8 @@ class Schedule:
     reorder: bool = False  # events come in another order, with CTIs that fit it
     interleave: bool = False  # which source comes next is drawn, not the one furthest behind
     restart: bool = False  # at some push the run is stopped and goes on from its snapshot
+    changed: str = ""  # where it goes on, this is first another one: that is refused, or changes nothing
+    files: str = ""  # input and output are files over time, and this happens to them
     emission: Emission = "speculative"
     buckets: int = 1  # into how many shares the keys are split, where the engine splits them
     optimise: bool = False  # the plan is rewritten first

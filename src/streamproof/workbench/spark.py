@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -29,6 +29,7 @@ from streamproof.engines.spark.stream.query import hosted as stage_of
 from streamproof.engines.spark.stream.running import state_store
 from streamproof.engines.spark.stream.ship import Shipment
 from streamproof.engines.spark.stream.wire import PACKED, PACKED_DDL
+from streamproof.errors import StreamproofError
 from streamproof.events.event import Cti, Event
 from streamproof.events.files.writer import table_of as events_table
 from streamproof.events.history import History
@@ -40,6 +41,7 @@ from streamproof.plan.check import walk
 from streamproof.plan.modules import Registry
 from streamproof.workbench.buckets import BucketSubject, Hosted
 from streamproof.workbench.case import Case
+from streamproof.workbench.mishaps import CHANGES
 from streamproof.workbench.schedule import Law
 from streamproof.workbench.subjects import (
     EngineSubject,
@@ -92,7 +94,9 @@ class SparkStreamSubject:
 
     name = "spark-stream"
     streams = True
-    laws: tuple[Law, ...] = ("batching", "disorder", "restart", "emission", "partitions", "rewrite", "languages")
+    laws: tuple[Law, ...] = (
+        "batching", "disorder", "restart", "emission", "partitions", "rewrite", "languages", "settings",
+    )  # fmt: skip
     advances = True
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
@@ -167,15 +171,22 @@ class SparkStreamSubject:
         """One case as a user would write it: files of events in, a table of rows out, with a restart on the way."""
         place = self._new_folder()
         try:
-            job = Job(plan_of(case), SparkEngine(session=self.spark), settings_of(case, registry))
+            job = self._job(case, registry)
             parts = _parts_of(case)
             for number in range(len(parts)):
+                if number and case.schedule.changed:
+                    other = CHANGES[case.schedule.changed](case)
+                    with suppress(StreamproofError):
+                        self._one_run(self._job(other, registry), other, parts[: number + 1], place)
                 self._one_run(job, case, parts[: number + 1], place)
             return Ran(read_output(place / "out"))
         except Exception as error:
             return Ran(failure_of(error))
         finally:
             shutil.rmtree(place, ignore_errors=True)
+
+    def _job(self, case: Case, registry: Registry) -> Job:
+        return Job(plan_of(case), SparkEngine(session=self.spark), settings_of(case, registry))
 
     def _one_run(self, job: Job, case: Case, parts: Sequence[dict[str, pa.Table]], place: Path) -> None:
         frames: dict[str, Any] = {}
@@ -185,7 +196,10 @@ class SparkStreamSubject:
             files = self.spark.readStream.schema(self.spark.read.parquet(str(place / name)).schema)
             frames[name] = files.option("maxFilesPerTrigger", 1).parquet(str(place / name))
         stages = "chained" if case.schedule.seed % 2 else "fused"
-        query = job.stream(frames, checkpoint=place / "checkpoint", buckets=case.schedule.buckets, stages=stages)
+        query = job.stream(
+            frames, checkpoint=place / "checkpoint", buckets=case.schedule.buckets, stages=stages,
+            emission=case.schedule.emission,
+        )  # fmt: skip
         query.start(FileSink(place / "out", content="cht"), trigger={"availableNow": True}).wait()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,6 +32,7 @@ from streamproof.thresholds import lowered
 from streamproof.workbench.advancing import arrived
 from streamproof.workbench.case import Case
 from streamproof.workbench.doors import through
+from streamproof.workbench.mishaps import CHANGES
 from streamproof.workbench.pieces import Push, batches_of, pushes
 from streamproof.workbench.progress import Progress
 from streamproof.workbench.promises import Broken, broken_promise
@@ -124,7 +125,7 @@ class LocalSubject:
     streams = True
     laws: tuple[Law, ...] = (
         "batching", "disorder", "interleaving", "restart", "emission", "rewrite", "languages", "live",
-        "size",
+        "settings", "size",
     )  # fmt: skip
     advances = True
 
@@ -215,7 +216,7 @@ def _live(case: Case, settings: Settings, parts: Sequence[Push]) -> _Output:
     for number, (name, part) in enumerate(parts):
         if number in stops:
             output += query.pull()
-            processor = Processor.restore(processor.snapshot(), settings)
+            processor = _gone_on(case, processor.snapshot(), settings)
             query = processor.queries["q"]
         if len(part) and name in nodes.sources(case.plan):
             for given in _as_pushed(case, name, part):
@@ -224,6 +225,18 @@ def _live(case: Case, settings: Settings, parts: Sequence[Push]) -> _Output:
     query.finish()
     output += query.pull()
     return _Output(query.schema, output, query.metrics.live_rows)
+
+
+def _gone_on(case: Case, snapshot: bytes, settings: Settings) -> Processor:
+    """A processor that goes on; with something that is not as it was, unless that is refused."""
+    if case.schedule.changed:
+        other = CHANGES[case.schedule.changed](case)
+        with suppress(StreamproofError):
+            processor = _processor(other, settings_of(other, settings.registry))
+            processor.start(plan_of(other), name="q")
+            processor.load(snapshot)
+            return processor
+    return Processor.restore(snapshot, settings)
 
 
 def _as_pushed(case: Case, name: str, part: PhysicalStream) -> Iterable[PhysicalStream | Batch]:

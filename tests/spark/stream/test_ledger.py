@@ -16,7 +16,7 @@ import pytest
 import streamproof as sp
 from streamproof.engines.spark.stream import spool as spooling
 from streamproof.engines.spark.stream.checkpoint import Lock
-from streamproof.engines.spark.stream.ledger import Ledger, Listing
+from streamproof.engines.spark.stream.ledger import Ledger, Listing, refuse_unfinished
 from streamproof.engines.spark.stream.spool import refuse_damaged, spool
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.files import Reader
@@ -102,6 +102,10 @@ def renamed(place: Path, file: Path) -> None:
     file.rename(file.with_stem("other"))
 
 
+def renamed_and_touched(place: Path, file: Path) -> None:
+    os.utime(file.rename(file.with_stem("other")), (2e9, 2e9))
+
+
 def with_folder(place: Path, file: Path) -> None:
     (place / "day=1").mkdir()
 
@@ -125,6 +129,7 @@ CHANGES: dict[Callable[[Path, Path], None], str | None] = {
     shrunk: r"has shrunk from [\d,]+ to [\d,]+ bytes since it was read",
     replaced: "was replaced since it was read",
     renamed: r"other\.\w+ was read before, as a\.\w+: with a new name it would be read again",
+    renamed_and_touched: r"other\.\w+ was read before, as a\.\w+: with a new name it would be read again",
     with_folder: "folders in a folder are not read",
     compressed: "compressed files are not read",
     of_two_kinds: "the folder holds Parquet files and others",
@@ -148,6 +153,32 @@ def test_files_that_change_are_named(change: Callable[[Path, Path], None], endin
         assert raised.value.fix
     if change is hidden:
         assert len(Listing.of(tmp_path / "in").skipped) == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "is_whole"),
+    [
+        ("a.csv", "at,v\n1,2\n", True),
+        ("a.csv", "at,v\r\n1,2\r\n", True),
+        ("a.csv", "at,v\n1,2".encode("utf-16-le"), False),
+        ("a.csv", "at,v\n1,2\n".encode("utf-16-le"), True),
+        ("a.csv", "at,v\n1,23", False),
+        ("a.jsonl", '{"le": 1}\n{"le": 2', False),
+        ("a.jsonl", '{"le": 1}\n{"le": 2}', True),
+        ("a.jsonl", '{"le": 1}\n{"pay": "\xe4'.encode()[:-1], False),
+        ("a.arrow", b"ARROW", True),  # its own reader sees that
+    ],
+)
+def test_a_last_line_without_an_end_is_not_read_while_its_folder_grows(
+    name: str, content: str | bytes, is_whole: bool, tmp_path: Path
+) -> None:
+    file = lay(tmp_path / "in", name, content)
+    if is_whole:
+        refuse_unfinished(file)
+        return
+    with pytest.raises(InputError, match="ends within a line, and its folder is one that grows") as raised:
+        refuse_unfinished(file)
+    assert "rename it when it is whole" in str(raised.value.fix)
 
 
 @pytest.mark.parametrize(

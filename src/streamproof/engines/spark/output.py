@@ -168,10 +168,21 @@ def expanded(folder: Path, parts: Sequence[Part]) -> Iterator[Part]:
             yield part
 
 
+def _all(folder: Path, state: State) -> tuple[Part, ...]:
+    return (*expanded(folder, state.files), *state.open, *expanded(folder, state.letters))
+
+
+def changed(folder: Path, state: State) -> list[str]:
+    """The names of files that are younger than the record of them, and not as it says."""
+    moment = (folder / STATE).stat().st_mtime_ns
+    younger = [part for part in _all(folder, state) if place_of(folder, part.name).stat().st_mtime_ns > moment]
+    return [part.name for part in younger if digest_of(place_of(folder, part.name).read_bytes()) != part.digest]
+
+
 def missing(folder: Path, state: State) -> list[str]:
     """The names of files that are not there, or have another size, as far as a look at the folder tells."""
     found = []
-    for part in (*expanded(folder, state.files), *state.open, *expanded(folder, state.letters)):
+    for part in _all(folder, state):
         place = place_of(folder, part.name)
         if not place.is_file() or place.stat().st_size != part.size:
             found.append(part.name)
@@ -183,8 +194,7 @@ def leftovers(folder: Path, state: State) -> list[str]:
 
     Any other file with such a name, or with the ending of the output, is a stranger and refused.
     """
-    parts = (*expanded(folder, state.files), *state.open, *expanded(folder, state.letters))
-    known = {part.name for part in (*parts, *state.files, *state.letters)}
+    known = {part.name for part in (*_all(folder, state), *state.files, *state.letters)}
     merged = {kind: [part.span for part in expanded(folder, getattr(state, kind)) if part.level] for kind in _KINDS}
     found = []
     for name in _names(folder, state.format):

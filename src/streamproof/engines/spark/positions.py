@@ -8,15 +8,17 @@ again. What Spark noted of the last micro-batch is remembered with the output, a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
 from streamproof.engines.sealed import digest_of
-from streamproof.engines.spark.output import REBUILD, STATE, State, missing
+from streamproof.engines.spark.output import REBUILD, STATE, State, changed, missing
 from streamproof.errors import InputError
 
+_WHOLE: Final = f"use a whole copy of the checkpoint; or {REBUILD}"
 _BOTH: Final = f"give the folder and the checkpoint of one moment; or {REBUILD}"
 
 
@@ -74,20 +76,52 @@ def refuse_gone(checkpoint: Path) -> None:
     if spark.noted == spark.done:
         return
     done = _offsets(checkpoint / "offsets" / str(spark.done))
-    for log in sorted((checkpoint / "sources").glob("*/*")):
-        if log.name.startswith(".") or not log.parent.name.isdigit():
+    for source, place, found in _read(checkpoint):
+        if int(found["batch"]) > done.get(source, -1) and not place.exists():
+            text = f"{place.name} is gone, and a micro-batch that is not done yet needs it"
+            raise InputError(text, at=str(place.parent), fix=f"put it back; or {REBUILD}")
+
+
+def refuse_changed(checkpoint: Path) -> None:
+    """Refuse files that were written to since Spark read them: it would not read them again.
+
+    Those of a micro-batch that is not done yet are read as they are now.
+    """
+    done = _offsets(checkpoint / "offsets" / str(Position.of(checkpoint).done))
+    for source, place, found in _read(checkpoint):
+        if int(found["batch"]) > done.get(source, -1):
             continue
-        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[1:]:
-            found = _FILE.search(line)
-            if found is None or int(found["batch"]) <= done.get(int(log.parent.name), -1):
-                continue
-            place = Path(unquote(found["path"]))
-            if not place.exists():
-                text = f"{place.name} is gone, and a micro-batch that is not done yet needs it"
-                raise InputError(text, at=str(place.parent), fix=f"put it back; or {REBUILD}")
+        if place.exists() and place.stat().st_mtime_ns // 1_000_000 != int(found["time"]):
+            text = f"{place.name} was written to since it was read, and Spark does not read it again"
+            back = f"touch -d @{int(found['time']) / 1000:.3f} {place.name}"
+            fix = f"give what is new as a new file, and put this one back, with its time ({back}); or {REBUILD}"
+            raise InputError(text, at=str(place), fix=fix)
 
 
-_FILE: Final = re.compile(r'"path":"file:(?://)?(?P<path>/[^"]+)".*"batchId":(?P<batch>\d+)')
+def refuse_strange(checkpoint: Path, known: Set[str]) -> None:
+    """Refuse notes of Spark about files that were never taken, or two about one: with such it reads files again."""
+    seen = set()
+    for source, place, _ in _read(checkpoint):
+        if place.name not in known or (source, place) in seen:
+            text = f"Spark's notes in the checkpoint are damaged: {place.name} is noted as read"
+            raise InputError(text, at=str(checkpoint / "sources"), fix=_WHOLE)
+        seen.add((source, place))
+
+
+def _read(checkpoint: Path) -> Iterator[tuple[int, Path, re.Match[str]]]:
+    """What Spark notes of the files that it has read, by the number of the source."""
+    for folder in sorted((checkpoint / "sources").glob("*")):
+        logs = {found: log for log in folder.glob("*") if (found := _LOG.fullmatch(log.name))}
+        whole = max((int(found[1]) for found in logs if found[2]), default=-1)  # those before are in it
+        for found, log in logs.items():
+            if int(found[1]) > whole or (found[2] and int(found[1]) == whole):
+                for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[1:]:
+                    if (noted := _FILE.search(line)) is not None:
+                        yield int(folder.name), Path(unquote(noted["path"])), noted
+
+
+_LOG: Final = re.compile(r"(\d+)(\.compact)?")
+_FILE: Final = re.compile(r'"path":"file:(?://)?(?P<path>/[^"]+)","timestamp":(?P<time>\d+),"batchId":(?P<batch>\d+)')
 
 
 def _offsets(note: Path) -> dict[int, int]:
@@ -98,8 +132,12 @@ def _offsets(note: Path) -> dict[int, int]:
 
 
 def refuse_lost(folder: Path, state: State) -> None:
-    """Refuse an output whose files are not all there."""
-    lost = missing(folder, state)
+    """Refuse an output whose files are not all there, or were written to since the folder was.
+
+    A file is there before it is recorded; so one that is younger than the record was copied or changed, and only such
+    files are read here. Whoever reads the output looks into all of them.
+    """
+    lost = missing(folder, state) or changed(folder, state)
     if lost:
         more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
         text = f"the output folder has lost files, or they were changed: {lost[0]}{more}"

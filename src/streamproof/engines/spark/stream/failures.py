@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
 from streamproof import errors
 from streamproof.errors import InfrastructureError, InputError, StreamproofError
 
+_LOOK: Final = "look at Spark's log"
+_NO_ROOM: Final = 1 << 20  # bytes
 _MARK: Final = "streamproof-error:"
 _MARKED: Final = re.compile(re.escape(_MARK) + r" (\{.*\})")
 _RAISED: Final = re.compile(r"[A-Za-z_][\w.]*(Error|Exception)\b")  # the end of a traceback
@@ -54,7 +59,7 @@ def error_from(text: str) -> StreamproofError:
             what = known.what + "".join(f": {found[0]}" for found in [re.search(known.more, text)] if found)
             return known.kind(what, at=None if place is None else re.sub("^/+", "/", unquote(place)), fix=known.fix)
     what = _cause(text)
-    return InfrastructureError(f"the streaming query failed: {what}", fix="look at Spark's log")
+    return InfrastructureError(f"the streaming query failed: {what}", fix=_LOOK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +76,19 @@ class Known:
 _NEW: Final = "start with a new checkpoint and a new folder for the output"
 _CHECKPOINT: Final = r"(?<=checkpointLocation=)[^\],]+|(?<=file:)/\S+/(?:commits|offsets|sources)/\S+(?<![.:])"
 _WHOLE: Final = "take it away; write a file under another name (.part), and rename it when it is whole"
+_FULL: Final = Known("the disk is full", "make room and start again: it goes on where it was", InfrastructureError)
+_DAMAGED: Final = Known(
+    "Spark's notes in the checkpoint are missing or damaged",
+    f"use a whole copy of the checkpoint; or {_NEW}",
+    place=_CHECKPOINT,
+)
+_READING_NOTES: Final = re.compile(
+    r"\.(?:HDFSMetadataLog|CommitLog|OffsetSeq|OffsetSeqLog|CompactibleFileStreamLog|FileStreamSourceLog|StreamMetadata"
+    r"|OperatorStateMetadata\w*|StateSchema\w*|SchemaReader|SchemaV\dReader)\b"
+)
+"""What Java was doing, among the frames of an error that says nothing."""
 KNOWN: Final[Mapping[str, Known]] = {
-    r"No space left on device|Errno 28": Known(
-        "the disk is full", "make room and start again: it goes on where it was", InfrastructureError
-    ),
+    r"No space left on device|Errno 28": _FULL,
     r"PARQUET_COLUMN_DATA_TYPE_MISMATCH|SchemaColumnConvertNotSupported": Known(
         "a file has another type in a column than the table",
         "give all files of a table the same types, and the reader the schema that they have",
@@ -91,17 +105,21 @@ KNOWN: Final[Mapping[str, Known]] = {
         f"use a whole copy of the checkpoint; or {_NEW}",
         place=_CHECKPOINT,
     ),
-    r"offset log|commit log|log file|HDFSMetadataLog|StreamMetadata|FileStreamSourceLog|OffsetSeqLog|end-of-input"
-    r"|JsonParse": Known(
-        "Spark's notes in the checkpoint are missing or damaged",
-        f"use a whole copy of the checkpoint; or {_NEW}",
-        place=_CHECKPOINT,
-    ),
+    r"offset log|commit log|log file|batch \d+ doesn't exist"
+    r"|HDFSMetadataLog|StreamMetadata|FileStreamSourceLog|OffsetSeqLog|end-of-input"
+    r"|JsonParse": _DAMAGED,
     r"CONCURRENT_STREAM_LOG_UPDATE|is already active|Concurrent update": Known(
         "another query goes on from this checkpoint", "stop it first, or start with a checkpoint of your own"
     ),
-    r"Permission denied|AccessControlException|Errno 13": Known(
-        "a file cannot be read or written", "look at who may do so", InfrastructureError
+    r"Permission denied|AccessControlException|Errno (?:1|13|30)\b|Read-only file system": Known(
+        "a file or folder cannot be read or written", "look at who may do so", InfrastructureError
+    ),
+    r"\[Errno 2\]": Known(
+        "a file is gone that was there a moment ago, or a link leads nowhere",
+        f"put it back, or take the link away; or {_NEW}",
+    ),
+    r"\[Errno (?:17|20|21)\]": Known(
+        "a file lies where a folder should be, or a folder where a file should be", "give another path"
     ),
     r"FAILED_READ_FILE": Known("a file cannot be read", _WHOLE),
 }  # fmt: skip
@@ -114,12 +132,37 @@ def _cause(text: str) -> str:
     raised = [line for line in lines if _RAISED.match(line) and not line.startswith(("py4j.", *_WRAPPERS))]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     found = (raised or causes or lines or ["it does not say why"])[-1 if raised or causes else 0]
-    return found[:500]
+    return _WRAPPED.sub("", found)[:500]
 
 
+_WRAPPED: Final = re.compile(
+    r"^StreamingQueryException: \[STREAM_FAILED\] .*? terminated with exception: | SQLSTATE: \w+$"
+)
 _WRAPPERS: Final = ("StreamingQueryException", "pyspark.errors", "Py4JJavaError")
 
 
-def failure_of(error: Exception) -> StreamproofError:
-    """An error of a streaming query in our words, whoever met it."""
-    return error if isinstance(error, StreamproofError) else error_from(f"{type(error).__name__}: {error}")
+@contextmanager
+def told() -> Iterator[None]:
+    """What the disk refuses while this lasts, in our words."""
+    try:
+        yield
+    except OSError as error:
+        raise failure_of(error) from error
+
+
+def failure_of(error: Exception, *, place: Path | None = None) -> StreamproofError:
+    """An error of a streaming query in our words, whoever met it; ``place`` is its checkpoint.
+
+    Where Spark does not say why, we look: at the room on the disk, and at what Java was doing.
+    """
+    if isinstance(error, StreamproofError):
+        return error
+    found = error_from(f"{type(error).__name__}: {error}")
+    if found.fix != _LOOK or place is None:
+        return found
+    known = None
+    if place.is_dir() and shutil.disk_usage(place).free < _NO_ROOM:
+        known = _FULL
+    elif _READING_NOTES.search(getattr(error, "_stackTrace", None) or ""):
+        known = _DAMAGED
+    return found if known is None else known.kind(known.what, at=str(place), fix=known.fix)

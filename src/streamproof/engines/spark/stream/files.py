@@ -24,11 +24,13 @@ from streamproof.engines.inputs import no_input
 from streamproof.engines.sealed import digest_of, opened_json, sealed_json
 from streamproof.engines.spark.metrics import Metrics
 from streamproof.engines.spark.origins import FOREVER_OLD
+from streamproof.engines.spark.positions import refuse_strange
 from streamproof.engines.spark.sinks import Sink
 from streamproof.engines.spark.sources import Layout, layouts_of, refuse_alike
 from streamproof.engines.spark.stream.checkpoint import ANEW, Lock, write_atomically
 from streamproof.engines.spark.stream.doors import Door
-from streamproof.engines.spark.stream.ledger import PARQUET, Ledger, Listing
+from streamproof.engines.spark.stream.failures import told
+from streamproof.engines.spark.stream.ledger import PARQUET, Ledger, Listing, parquet_schema, refuse_unfinished
 from streamproof.engines.spark.stream.query import StreamQuery, make_query
 from streamproof.engines.spark.stream.running import Watcher
 from streamproof.engines.spark.stream.spool import refuse_damaged, rejected, spool
@@ -73,13 +75,18 @@ class FileRun:
         names = nodes.sources(self.plan)
         layouts = layouts_of(self.time, names)
         frames: dict[str, DataFrame] = {}
-        with closing(Lock(self._home, SPOOLING)):
+        known = {END_FILE}
+        with told(), closing(Lock(self._home, SPOOLING)):
             for name in names:
                 if name not in self.inputs:
                     raise no_input(name)
-                folder, files = self._taken(name, layouts, self._ledger(name, layouts[name]))
+                ledger = self._ledger(name, layouts[name])
+                folder, files = self._taken(name, layouts, ledger)
+                known |= {entry.name for entry in ledger.entries}
+                known |= {part.name for entry in ledger.entries for part in entry.parts}
                 frames[name] = self._stream(spark, folder, files)
                 layouts[name] = layouts[name] or _own_layout(files[0])
+        refuse_strange(self._home, known)
         return make_query(
             spark,
             self.plan,
@@ -121,6 +128,11 @@ class FileRun:
                 "a folder that still grows is read with --growing (in Python final=False)",
             )  # fmt: skip
         already = _already_read(self._home).get(ledger.folder.name, 0)
+        if len(ledger.entries) < already:
+            text = (
+                f"the checkpoint has lost its records of files: {already} were read, and it knows {len(ledger.entries)}"
+            )
+            raise InputError(text, at=str(ledger.folder), fix=ANEW)
         if listing.is_parquet:
             _refuse_gone(ledger, place, already)
             for file in new:
@@ -134,6 +146,8 @@ class FileRun:
             )
         layouts[name] = None  # the spool is in our own layout
         refuse_damaged(ledger, already)
+        for file in () if self.final else new:
+            refuse_unfinished(file)
         spool(ledger, new, mapping, self._declared(name))
         return ledger.folder, [ledger.folder / part.name for entry in ledger.entries for part in entry.parts]
 
@@ -153,7 +167,7 @@ class FileRun:
 
     def _stream(self, spark: SparkSession, folder: Path, files: list[Path]) -> DataFrame:
         pattern = literal(files[0].name) if self._is_one(files) else f"*{{{','.join(PARQUET)}}}"
-        refuse_alike(pq.read_schema(files[0]).names, str(folder))
+        refuse_alike(parquet_schema(files[0]).names, str(folder))
         schema = spark.read.parquet(literal(str(files[0]))).schema
         reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", self.files_per_batch)
         reader = reader.option("maxFileAge", FOREVER_OLD).option("pathGlobFilter", pattern)
@@ -211,8 +225,10 @@ def run_files(spark: SparkSession, run: FileRun, sink: Sink, *, watcher: Watcher
     query = run.query(spark)
     metrics = Metrics()
     _to_the_end(query, sink, metrics, watcher)
-    run.note_read()
-    if run.final and run.write_end(query.doors):
+    with told():
+        run.note_read()
+        is_new = run.final and run.write_end(query.doors)
+    if is_new:
         _to_the_end(query, sink, metrics, watcher)
     return metrics
 
@@ -229,7 +245,7 @@ def _to_the_end(query: StreamQuery, sink: Sink, metrics: Metrics, watcher: Watch
 
 def _own_layout(file: Path) -> ColumnMapping:
     """Our own layout of events or of a history, with the unit of time that was written beside the rows."""
-    fields = pq.read_schema(file)
+    fields = parquet_schema(file)
     unit = read_metadata(fields, file).get("unit") or None
     return replace(layout_of(fields.names), unit=unit)  # type: ignore[arg-type]  # one of the units
 

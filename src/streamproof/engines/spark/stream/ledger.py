@@ -7,6 +7,8 @@ refused, because what was read of it cannot be told from what was not.
 from __future__ import annotations
 
 import csv
+import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -26,7 +28,8 @@ from streamproof.errors import InputError
 KIND: Final = "file record"
 VERSION: Final = 1
 PARQUET: Final = (".parquet", ".pq")
-SPOOLED: Final = (".jsonl", ".ndjson", ".json", ".csv", ".arrow", ".ipc", ".feather", ".arrows")
+LINES: Final = (".jsonl", ".ndjson", ".json", ".csv")
+SPOOLED: Final = (*LINES, ".arrow", ".ipc", ".feather", ".arrows")
 COMPRESSED: Final = (".gz", ".bz2", ".zst", ".xz", ".lz4", ".snappy", ".zip", ".tar", ".tgz")
 RENAME: Final = "write a file under another name (.part), and rename it when it is whole"
 _RECORD: Final = re.compile(r"_([0-9]{6,})\.json")
@@ -139,19 +142,19 @@ class Ledger:
 
     def entry_of(self, file: Path) -> Entry:
         """What there is to note of a new file. It has the columns of the others, or is refused."""
-        self._refuse_renamed(file)
-        about = file.stat()
-        place = (file.name, about.st_size, about.st_mtime_ns, digest_of_file(file))
+        about, digest = file.stat(), digest_of_file(file)
+        self._refuse_renamed(file, digest)
+        place = (file.name, about.st_size, about.st_mtime_ns, digest)
         entry = Entry(len(self.entries), *place, self._read_as, columns_of(file))
         if self.entries:
             _refuse_other_columns(file, self.entries[0], entry)
         return entry
 
-    def _refuse_renamed(self, file: Path) -> None:
-        about = file.stat()
+    def _refuse_renamed(self, file: Path, digest: str) -> None:
+        """Refuse what was read under a name that is gone; a file without events may well be like another."""
         for entry in self.entries:
-            same = (entry.size, entry.time) == (about.st_size, about.st_mtime_ns)
-            if same and not (file.parent / entry.name).exists():
+            is_some = bool(entry.parts) or file.suffix in PARQUET
+            if is_some and entry.digest == digest and not (file.parent / entry.name).exists():
                 raise InputError(
                     f"{file.name} was read before, as {entry.name}: with a new name it would be read again",
                     at=str(file),
@@ -196,6 +199,30 @@ def _refuse_changed(file: Path, entry: Entry) -> None:
     )
 
 
+def refuse_unfinished(file: Path) -> None:
+    """Refuse lines of text of which the last has no end: in a folder that grows, somebody may still be writing it.
+
+    A JSON object that is whole needs no end of line.
+    """
+    if file.suffix.lower() not in LINES:
+        return
+    with file.open("rb") as lines:
+        lines.seek(-min(_BLOCK, file.stat().st_size), os.SEEK_END)
+        last = lines.read().rpartition(b"\n")[2]
+    if not last.strip(b"\0\r") or (file.suffix.lower() != ".csv" and _is_json(last)):
+        return
+    text = f"{file.name} ends within a line, and its folder is one that grows"
+    raise InputError(text, at=str(file), fix=f"end its last line; or, if it is still being written, {RENAME}")
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def digest_of_file(file: Path, length: int | None = None) -> str:
     """The digest of a file, or of its first bytes."""
     state, left = blake2b(digest_size=16), length
@@ -210,7 +237,7 @@ def columns_of(file: Path) -> tuple[str, ...]:
     """The columns of a file in the order of their names; of JSON lines, which have none of their own, nothing."""
     ending = file.suffix.lower()
     if ending in PARQUET:
-        return _typed(_parquet_schema(file))
+        return _typed(parquet_schema(file))
     if ending in (".arrow", ".ipc", ".feather", ".arrows"):
         try:
             with pa.OSFile(str(file)) as source:
@@ -224,7 +251,8 @@ def columns_of(file: Path) -> tuple[str, ...]:
     return ()
 
 
-def _parquet_schema(file: Path) -> pa.Schema:
+def parquet_schema(file: Path) -> pa.Schema:
+    """The columns of a Parquet file, if it is one."""
     try:
         return pq.read_schema(file)
     except (pa.ArrowException, OSError) as error:

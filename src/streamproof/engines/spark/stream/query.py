@@ -16,7 +16,7 @@ from streamproof.engines.base import Settings, prepare
 from streamproof.engines.claims import Claim, module_claim, plan_claim, schema_claim, settings_claim
 from streamproof.engines.spark.metrics import Metrics, observed
 from streamproof.engines.spark.origins import refuse_losing
-from streamproof.engines.spark.positions import refuse_gone
+from streamproof.engines.spark.positions import refuse_changed, refuse_gone
 from streamproof.engines.spark.rows import quoted
 from streamproof.engines.spark.session import meaning
 from streamproof.engines.spark.sinks import Output, Sink
@@ -26,6 +26,7 @@ from streamproof.engines.spark.stream.arrivals import advanced_sources, read_apa
 from streamproof.engines.spark.stream.blobs import from_blobs
 from streamproof.engines.spark.stream.chain import Chain, Stages, chaining_pays
 from streamproof.engines.spark.stream.doors import WITH_KINDS, Door, packing
+from streamproof.engines.spark.stream.failures import told
 from streamproof.engines.spark.stream.keys import split_by, together_because
 from streamproof.engines.spark.stream.running import STATE_STORE, Running, Watcher, locked, start
 from streamproof.engines.spark.stream.ship import Shipment
@@ -198,26 +199,29 @@ class StreamQuery:
         """Run into a sink, from where the checkpoint left off. ``trigger`` is Spark's, e.g. {"availableNow": True}."""
         if self.checkpoint is None:
             raise InputError("a streaming run needs a checkpoint", fix='say checkpoint="folder"')
-        lock = locked(self.checkpoint)
-        try:
-            refuse_gone(self.checkpoint)
-            return start(
-                self.spark,
-                self.answers(sink.emit),
-                sink,
-                self._output(self.claim(sink).run),
-                checkpoint=self.checkpoint,
-                lock=lock,
-                trigger=dict(trigger or {"processingTime": "0 seconds"}),
-                name=name,
-                partitions=self.buckets,
-                even=all(door.is_even for door in self.doors),
-                watcher=watcher,
-                metrics=metrics,
-            )
-        except BaseException:
-            lock.close()
-            raise
+        with told():
+            lock = locked(self.checkpoint)
+            try:
+                refuse_gone(self.checkpoint)
+                if self._extra is None:  # else it is known what files were, not only when they were written
+                    refuse_changed(self.checkpoint)
+                return start(
+                    self.spark,
+                    self.answers(sink.emit),
+                    sink,
+                    self._output(self.claim(sink).run),
+                    checkpoint=self.checkpoint,
+                    lock=lock,
+                    trigger=dict(trigger or {"processingTime": "0 seconds"}),
+                    name=name,
+                    partitions=self.buckets,
+                    even=all(door.is_even for door in self.doors),
+                    watcher=watcher,
+                    metrics=metrics,
+                )
+            except BaseException:
+                lock.close()
+                raise
 
     def _output(self, run: str) -> Output:
         chain = self.chain

@@ -29,8 +29,10 @@ Watcher = Callable[[OutputBatch, Metrics], None]
 class Running:
     """A handle on a running query. As a context manager it stops the query at the end."""
 
-    def __init__(self, query: StreamingQuery, metrics: Metrics, lock: Lock, failures: list[Exception]) -> None:
-        self.query, self.metrics = query, metrics
+    def __init__(
+        self, query: StreamingQuery, metrics: Metrics, lock: Lock, failures: list[Exception], checkpoint: Path
+    ) -> None:
+        self.query, self.metrics, self._checkpoint = query, metrics, checkpoint
         self._lock, self._failures = lock, failures
         metrics.follow = lambda: query.recentProgress
 
@@ -54,7 +56,7 @@ class Running:
 
     def _told(self, error: Exception) -> StreamproofError:
         """The error of a query: the one that the sink met, or what Spark says."""
-        return failure_of(self._failures[0] if self._failures else error)
+        return failure_of(self._failures[0] if self._failures else error, place=self._checkpoint)
 
     def stop(self) -> None:
         """Stop after the running micro-batch; what it did not finish comes again at the next start."""
@@ -186,6 +188,6 @@ def start(
         with state_store(spark, partitions=partitions, checkpoint=str(checkpoint), even=even):
             query = writer.start()
     except Exception as error:
-        raise failure_of(error) from None
-    _RUNNING[checkpoint] = Running(query, counted, lock, failures)
+        raise failure_of(error, place=checkpoint) from None
+    _RUNNING[checkpoint] = Running(query, counted, lock, failures, checkpoint)
     return _RUNNING[checkpoint]

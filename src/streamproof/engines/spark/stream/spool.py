@@ -58,9 +58,10 @@ def rejected(folder: Path) -> dict[Path, int]:
 
 
 def refuse_damaged(ledger: Ledger, already_read: int) -> None:
-    """Refuse parts that are not as they were written, among those that Spark may still read."""
-    for entry in ledger.entries[already_read:]:
-        for part in entry.parts:
+    """Refuse parts that are not as they were written, among those that are still read: the first tells the columns."""
+    first = [part for entry in ledger.entries for part in entry.parts][:1]
+    for parts in (first, *(entry.parts for entry in ledger.entries[already_read:])):
+        for part in parts:
             place = ledger.folder / part.name
             if not place.is_file():
                 raise InputError("the checkpoint has lost a file of its spool", at=str(place), fix=ANEW)
