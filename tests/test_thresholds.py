@@ -41,15 +41,12 @@ LIMITS = {
     "events/files/rejects.py": {"KEPT"},
     "events/marbles.py": {"_LABEL"},
     "events/notation.py": {"_LONGEST_SHOWN"},
-    "events/files/tabular.py": {"MAX_COPIES"},
     "events/schema.py": {"MAX_PRECISION"},
-    "events/weights.py": {"MOST"},
     "events/time.py": {"FOREVER", "MAX_DURATION"},
     "kernels/cells.py": {"MAX_COLUMNS"},
     "kernels/expressions/decimals.py": {"EXACT_POWERS"},  # of a format
     "kernels/modulecheck/__init__.py": {"MOST_WINDOWS"},
     "kernels/windows/exact.py": {"FRACTION", "LIMIT_HIGH", "LIMIT_LOW", "MOST_WEIGHT"},  # of a format
-    "kernels/modulecheck/__init__.py": {"MOST_WINDOWS"},
     "kernels/windows/grid.py": {"LONGEST"},
     "kernels/windows/ordered.py": {"MOST_RANKED"},
     "engines/spark/batch/aggregates.py": {"_HALF"},  # of a format
@@ -70,7 +67,6 @@ PLAIN = {
     "engines/spark/batch/looks.py": {52},  # bits of a float
     "events/stream.py": {62},  # bits of a length that can be
     "events/order.py": {64},  # bits of a word
-    "events/stream.py": {62},
     "events/weights.py": {63},
     "kernels/delta.py": {63},
     "kernels/expressions/writing.py": {53},

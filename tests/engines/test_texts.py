@@ -13,6 +13,7 @@ from streamproof.plan.check import check
 from streamproof.plan.limits import LONGEST_TEXT
 from streamproof.plan.nodes import Plan
 from streamproof.plan.parse import parse
+from streamproof.plan.rewrite import rewrite
 
 SCHEMA = Schema.of({"k": "string", "n": "string"})
 GROWING = {
@@ -80,6 +81,13 @@ def test_texts_that_double_end_at_the_limit(under_test: Engine) -> None:
 
 def test_texts_up_to_the_limit_are_made(under_test: Engine) -> None:
     bounded(under_test)
+
+
+@pytest.mark.parametrize("text", GROWING)
+def test_a_text_that_a_filter_keeps_short_is_not_made_for_others(under_test: Engine, text: str) -> None:
+    guarded = nodes.Where(nodes.Where(nodes.Source("S"), parse("length(k) < 100")), parse(f"length({text}) > 0"))
+    plan = rewrite(guarded, {"S": SCHEMA})
+    assert run(under_test, plan, "a" * 9_000_000, "a") == []
 
 
 def test_a_batch_of_long_texts_is_refused_before_it_is_made() -> None:

@@ -34,10 +34,10 @@ from streamproof.thresholds import LARGEST_EXPRESSION
 
 SAFE: Final = frozenset({
     "eq", "ne", "lt", "lte", "gt", "gte", "same", "in", "is_null", "and", "or", "not", "coalesce", "nullif", "least",
-    "greatest", "concat", "lower", "upper", "trim", "ltrim", "rtrim", "length", "replace", "contains", "starts_with",
-    "ends_with",
+    "greatest", "lower", "upper", "trim", "ltrim", "rtrim", "length", "contains", "starts_with", "ends_with",
 })  # fmt: skip
-"""Functions that give a value whatever they get. Arithmetic may overflow, and an engine may refuse a pattern."""
+"""Functions that give a value whatever they get. Arithmetic may overflow, a text may become too long, and an engine may
+refuse a pattern."""
 
 _TIMES: Final = (LIFE_START, LIFE_END)
 
