@@ -84,6 +84,10 @@ LARGEST_EXPRESSION: Final = Threshold(
 )
 GROWTH: Final = Threshold("rewrite.growth", 20, "nodes that two selects may gain as one", 0, 4)
 
+TEXTS_MEASURED: Final = Threshold(
+    "concat.measured", 20, "texts whose lengths are added up before they are put together", 0, 2
+)
+
 # --- kernels ----------------------------------------------------------------------------------------------------------
 STRINGS_SHORT: Final = Threshold("strings.short", 24, "values of a column that are read one by one", 0, 1)
 STRINGS_SHOWN: Final = Threshold("strings.shown", 4096, "strings that are kept in Arrow as a whole", 0, 2)

@@ -19,8 +19,8 @@ def test_the_equi_join_over_highly_disordered_streams() -> None:
     left, right = I.stream(), I.stream()
     data = I.events(disorder="highly", duration=I.any, overlap="high", speculative=True)
     scenario = left.join(right).on(I.expr(left) == I.expr(right)).over(data).called("equi-join")
-    cases = scenario.concrete(12, seed=3)
-    assert len(cases) == 12
+    cases = scenario.concrete(40, seed=3)
+    assert len(cases) == 40
     for case in cases:
         joins = [node for node in nodes.walk(case.plan) if isinstance(node, nodes.Join)]
         assert len(joins) == 1

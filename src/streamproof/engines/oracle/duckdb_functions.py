@@ -9,6 +9,7 @@ from streamproof.engines.oracle.functions import SHARED, call, days_of, exact
 from streamproof.engines.oracle.letters import case_pairs
 from streamproof.events.schema import FLOAT64, INT64, STRING, Type
 from streamproof.plan.limits import LONGEST_TEXT
+from streamproof.thresholds import TEXTS_MEASURED
 
 
 def _unless(bad: str, value: str) -> Rule:
@@ -105,13 +106,10 @@ def _substr(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
     return dialect.let(args[1], lambda s: dialect.let(args[2], lambda n: cut(s, n)))
 
 
-_FEW: Final = 20
-
-
 def _concat(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
     """Texts in a row, if they are no longer together than a text may be."""
     joined = _in_a_row([arg.text for arg in args])
-    if len(args) <= _FEW and all(arg.atom for arg in args):
+    if len(args) <= TEXTS_MEASURED.now and all(arg.atom for arg in args):
         return _limited(dialect, " + ".join(f"strlen({arg.text})" for arg in args), joined)
     return dialect.let(Sql(joined, result), lambda text: _limited(dialect, f"strlen({text})", text))
 

@@ -2,6 +2,7 @@
 
 The language EQL and the Python way both make these; `plan.driven.lower` turns them into the algebra.
 
+>>> from streamproof.plan.expr import Col
 >>> bird = Lasting(Arrive("Bird"), "10s")
 >>> Query((Item("light", Aggregate("avg", Col("light"))),), "Sensors", Meanwhile(bird)).streams()
 ('Sensors', 'Bird')

@@ -98,15 +98,23 @@ def _into_input(sinker: _Sinker, node: Node, condition: _Condition) -> Plan:
     return node.with_inputs((sinker.below(node.inputs[0], condition.expr), *node.inputs[1:]))
 
 
+def passes(kind: type[Node]) -> bool:
+    """Whether the traits of a node let filters on its payload pass."""
+    return kind.keeps_payload and kind.meets in ("none", "payload", "pairs")
+
+
 def _handed_on(sinker: _Sinker, node: Node, condition: _Condition) -> Plan | None:
     """Through operators that hand payloads on, where no row with another payload decides what comes of a row."""
-    passes = node.keeps_payload and node.meets in ("none", "payload", "pairs")
-    if not passes or (condition.fails and node.gives != "one") or (condition.reads_time and not node.keeps_starts):
+    if (
+        not passes(type(node))
+        or (condition.fails and node.gives != "one")
+        or (condition.reads_time and not node.keeps_starts)
+    ):
         return None
     return _into_input(sinker, node, condition)
 
 
-def _never(sinker: _Sinker, node: Node, condition: _Condition) -> None:
+def never(sinker: _Sinker, node: Node, condition: _Condition) -> None:
     return None
 
 
@@ -214,7 +222,7 @@ RULES: Final[dict[type[Node], Rule]] = {
     nodes.Join: _inner_join,
     nodes.FollowedBy: _inner_join,
     nodes.LeftOuter: _left_outer,
-    nodes.FullOuter: _never,  # both sides have nulls
-    nodes.AdvanceTime: _never,  # it counts events
+    nodes.FullOuter: never,  # both sides have nulls
+    nodes.AdvanceTime: never,  # it counts events
 }
 """The rules of nodes whose traits do not say it all."""

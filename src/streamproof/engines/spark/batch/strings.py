@@ -14,13 +14,13 @@ from streamproof.engines.spark.batch.literals import bound, let
 from streamproof.engines.spark.batch.relation import Value, long
 from streamproof.events.schema import STRING, Type
 from streamproof.plan.limits import LONGEST_TEXT, too_long_text
+from streamproof.thresholds import TEXTS_MEASURED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _LONGEST: Final = 2**31 - 1
 _ESCAPE: Final = "\\"
-_FEW: Final = 20
 
 
 @cache
@@ -62,7 +62,7 @@ def uppered(args: Sequence[Value], result: Type) -> Column:
 def joined(args: Sequence[Value], result: Type) -> Column:
     """Texts in a row, if they are no longer together than a text may be."""
     text = f.concat(*(arg.column for arg in args))
-    if len(args) <= _FEW and all(arg.atom for arg in args):
+    if len(args) <= TEXTS_MEASURED.now and all(arg.atom for arg in args):
         return _limited(reduce(lambda a, b: a + b, (_size(arg.column) for arg in args)), text)
     return bound(text, lambda made: _limited(_size(made), made))
 
