@@ -153,6 +153,7 @@ UNDER: tuple[Stream, ...] = (
     *(getattr(S, name)(R, "l.k = r.k", select=SIDES) for name in ("join", "followed_by", "left_outer", "full_outer")),
     S.group_apply("k", apply=lambda g: g.snapshot().aggregate(n=count(), s=aggregates.max("x"))),
     S.snapshot().aggregate(n=count(), s=aggregates.max("v")), S.tumbling(4).top(1, by=desc("v")),
+    S.advance_time(every=1, delay=9),
 )  # fmt: skip
 
 

@@ -131,6 +131,7 @@ ASKED: dict[str, tuple[Expr, ...]] = {
         Case(((EVEN, HALF),), NONE),
     ),
     "in a condition": (Case(((SMALL, NONE), (EVEN, Case(((Call("gt", (HALF, literal(2))), HALF),), NONE))), NONE),),
+    "in a cast": (Case(((EVEN, parse("cast(half(v) * cast(0.5 as double) as varchar)")),), literal("odd")),),
     "of what another answers": (Case(((parse("v in (2, 6)"), Apply("next", (HALF,))),), NONE),),
 }
 
