@@ -33,6 +33,7 @@ MAX_EXPONENT: Final = 400
 
 # Every quote opens text that ends at the next quote or at the end of the document, so that the scan never goes back.
 _NESTING: Final = re.compile(r'"(?:[^"\\]|\\(?:.|\Z))*(?:"|\Z)|[][{}]', re.DOTALL)
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _EXPONENT: Final = re.compile(r"[eE]([-+]?[0-9_]+)\s*\Z")
 
 
@@ -105,7 +106,7 @@ def parse(text: str, *, exact: bool = False, constants: bool = False) -> Any:
     _check_nesting(text)
     read_float: Callable[[str], Any] = Decimal if exact else float
     try:
-        return json.loads(
+        found = json.loads(
             text.removeprefix("\ufeff"),
             parse_int=lambda word: int(_checked(word)),
             parse_float=lambda word: read_float(_checked(word)),
@@ -115,6 +116,19 @@ def parse(text: str, *, exact: bool = False, constants: bool = False) -> Any:
     except json.JSONDecodeError as error:
         at = f"line {error.lineno}, column {error.colno}"
         raise InputError(f"this is not JSON: {error.msg}", at=at, fix="mend the document there") from None
+    if _HALF.search(text):
+        _check_characters(found)
+    return found
+
+
+def _check_characters(found: object) -> None:
+    """Refuse halves of characters, which only escapes can make: no file and no terminal takes them."""
+    try:
+        json.dumps(found, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            "half a character: \\ud800 to \\udfff make one only in pairs", fix="write the other half"
+        ) from None
 
 
 def fraction(text: str) -> Fraction:

@@ -59,17 +59,18 @@ class StreamproofError(Exception):
         self.others: tuple[StreamproofError, ...] = ()  # what else is wrong, found in one go
 
     def __str__(self) -> str:
-        lines = [self.what]
+        lines = [shortened(self.what)]
         if self.at:
-            lines.append(f"  at: {self.at}")
+            lines.append(f"  at: {shortened(self.at)}")
         if self.fix:
-            lines.append(f"  fix: {self.fix}")
+            lines.append(f"  fix: {shortened(self.fix)}")
         return "\n".join([printable("\n".join(lines)), *map(str, self.others)])
 
     def as_dict(self) -> dict[str, Any]:
         """The error as one JSON object, as ``--json`` prints it; the others, if there are any, are a list in it."""
         texts = {"what": self.what, "at": self.at, "fix": self.fix}
-        found: dict[str, Any] = {"error": self.name, **{key: text and printable(text) for key, text in texts.items()}}
+        shown = {key: text and printable(shortened(text)) for key, text in texts.items()}
+        found: dict[str, Any] = {"error": self.name, **shown}
         return {**found, "others": [error.as_dict() for error in self.others]} if self.others else found
 
     def located(self, at: str) -> StreamproofError:
@@ -119,6 +120,19 @@ def together(errors: Iterable[StreamproofError]) -> StreamproofError:
         error.others = ()
     first.others = tuple(others[: MOST_AT_ONCE - 1])
     return first
+
+
+MOST_SHOWN = 600
+
+
+def shortened(text: str) -> str:
+    """Text for people, who do not read thousands of characters: the ends stay.
+
+    >>> shortened("x" * 10_000).count("x")
+    600
+    """
+    half = MOST_SHOWN // 2
+    return text if len(text) <= MOST_SHOWN else f"{text[:half]} … {text[-half:]}"
 
 
 def printable(text: str) -> str:

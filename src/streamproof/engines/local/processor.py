@@ -342,15 +342,19 @@ def context_of(settings: Settings, emission: Emission) -> Context:
 
 def roots_of(typed: Typed) -> list[Typed]:
     """Where a plan is fed: not the sources that only an advance_time reads."""
-    found: dict[int, Typed] = {}
+    found: list[Typed] = []
+    seen: set[int] = set()  # parts may be shared, level upon level
     waiting = [typed]
     while waiting:
         part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
         if is_root(part):
-            found[id(part)] = part
+            found.append(part)
         else:
             waiting += part.inputs
-    return list(found.values())
+    return found
 
 
 def is_root(typed: Typed) -> bool:

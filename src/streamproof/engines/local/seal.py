@@ -19,11 +19,20 @@ def is_settled(typed: Typed) -> bool:
 
     A source may retract.
     """
-    if isinstance(typed.node, nodes.Windowed):
-        return True
-    if isinstance(typed.node, nodes.GroupApply):
-        return is_settled(typed.inputs[1])
-    return typed.node.keeps_final and all(is_settled(part) for part in typed.inputs)
+    seen: set[int] = set()  # parts may be shared, level upon level
+    waiting = [typed]
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen or isinstance(part.node, nodes.Windowed):
+            continue
+        seen.add(id(part))
+        if isinstance(part.node, nodes.GroupApply):
+            waiting.append(part.inputs[1])
+        elif part.node.keeps_final:
+            waiting += part.inputs
+        else:
+            return False
+    return True
 
 
 class SealKernel:

@@ -443,6 +443,8 @@ def _alias(tree: exp.Expr) -> str:
     alias = tree.args.get("alias")
     if alias is None:
         return ""
+    if not isinstance(alias, exp.TableAlias):
+        raise Unread("a name is expected", fix="write FROM S AS t", offset=place(alias, tree))
     consumed(alias, "this")
     name = name_of(alias.this)
     if name.upper() in _NO_NAMES and not alias.this.args.get("quoted"):
