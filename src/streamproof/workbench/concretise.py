@@ -236,7 +236,7 @@ def drawn_mishaps(row: Mapping[str, Any], seed: int) -> dict[str, str]:
     """What is changed where a run goes on, and what happens to its files.
 
     >>> drawn_mishaps({"changed": "a setting", "files": "none"}, 3)
-    {'changed': 'limits', 'files': ''}
+    {'changed': 'emission', 'files': ''}
     """
     chance = random.Random(f"mishaps/{seed}")  # noqa: S311  # test data, not secrets
     happens = {"none": ("",), "input": OF_INPUT, "output": OF_OUTPUT}[row["files"]]

@@ -55,7 +55,6 @@ CHANGED: dict[str, Mapping[str, Any]] = {
     "buckets": {"buckets": 2},
     "stages": {"stages": "fused"},
     "on_error fail": {"on_error": "fail"},
-    "in order": {"files_per_batch": 1},
     "plan": {"plan": S.where("v > 3")},
     "plan: windows": {"plan": S.group_by("k").tumbling(11).aggregate(n=sp.count(), m=sp.max("v"))},
     "rows": {"content": "rows"},
@@ -66,7 +65,8 @@ CHANGED: dict[str, Mapping[str, Any]] = {
     "place": {"place": "copy"},
     # what may change
     "dead letters": {"on_error": "dead_letter"},
-    "files": {"files_per_batch": 3},
+    "files: one": {"files_per_batch": 1},
+    "files: three": {"files_per_batch": 3},
     "not compact": {"compact": False},
     "not in memory": {"keep_in_memory": False},
 }

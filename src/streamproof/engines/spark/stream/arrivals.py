@@ -112,11 +112,11 @@ class Arrivals:
         return through, LateRows(nothing, dropped, letters or None)
 
     def _checked(self, validator: Validator, events: PhysicalStream) -> PhysicalStream:
-        """The legal ones. Where nothing is let go and partitions have no order, CTIs come after all events of a
-        micro-batch: doors have held rows against those before them.
+        """The legal ones. Where partitions have no order, CTIs come after all events of a micro-batch: doors have held
+        rows against those before them.
         """
         try:
-            if self.door.policy != "fail" or self.door.in_order or self.door.tells_all:
+            if self.door.in_order or self.door.tells_all:
                 return validator.check(events)
             is_cti = events.kinds == CTI
             ctis = events.filter(is_cti)

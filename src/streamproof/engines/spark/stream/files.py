@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamproof.engines.base import Settings
@@ -25,6 +26,7 @@ from streamproof.engines.sealed import digest_of, opened_json, sealed_json
 from streamproof.engines.spark.metrics import Metrics
 from streamproof.engines.spark.origins import FOREVER_OLD
 from streamproof.engines.spark.positions import refuse_strange
+from streamproof.engines.spark.rows import quoted
 from streamproof.engines.spark.sinks import Sink
 from streamproof.engines.spark.sources import Layout, layouts_of, refuse_alike
 from streamproof.engines.spark.stream.checkpoint import ANEW, Lock, write_atomically
@@ -84,8 +86,8 @@ class FileRun:
                 folder, files = self._taken(name, layouts, ledger)
                 known |= {entry.name for entry in ledger.entries}
                 known |= {part.name for entry in ledger.entries for part in entry.parts}
-                frames[name] = self._stream(spark, folder, files)
                 layouts[name] = layouts[name] or _own_layout(files[0])
+                frames[name] = self._stream(spark, folder, files, layouts[name])
         refuse_strange(self._home, known)
         return make_query(
             spark,
@@ -95,7 +97,7 @@ class FileRun:
             time={name: layout for name, layout in layouts.items() if layout is not None},
             checkpoint=self._home,
             extra=self._end(spark),
-            in_order=self.files_per_batch == 1,
+            in_order=True,
             **(self.options or {}),
         )
 
@@ -165,13 +167,19 @@ class FileRun:
         """The files of rows that could not be read, and how many rows they hold."""
         return rejected(self._home / SPOOL)
 
-    def _stream(self, spark: SparkSession, folder: Path, files: list[Path]) -> DataFrame:
+    def _stream(self, spark: SparkSession, folder: Path, files: list[Path], layout: Layout | None) -> DataFrame:
         pattern = literal(files[0].name) if self._is_one(files) else f"*{{{','.join(PARQUET)}}}"
         refuse_alike(parquet_schema(files[0]).names, str(folder))
         schema = spark.read.parquet(literal(str(files[0]))).schema
         reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", self.files_per_batch)
         reader = reader.option("maxFileAge", FOREVER_OLD).option("pathGlobFilter", pattern)
-        return reader.parquet(literal(str(folder)))
+        frame = reader.parquet(literal(str(folder)))
+        return in_file_order(frame) if self.files_per_batch > 1 and self._has_order(layout, frame.columns) else frame
+
+    def _has_order(self, layout: Layout | None, columns: list[str]) -> bool:
+        """Whether the result depends on the order of rows: there are CTIs or retractions, or late rows are let go."""
+        has_kinds = isinstance(layout, ColumnMapping) and "kind" in layout.roles(columns)
+        return has_kinds or any(isinstance(node, nodes.AdvanceTime) for node in nodes.walk(self.plan))
 
     def _is_one(self, files: list[Path]) -> bool:
         """Whether Spark is to read one file of a folder in which others may lie."""
@@ -248,6 +256,26 @@ def _own_layout(file: Path) -> ColumnMapping:
     fields = parquet_schema(file)
     unit = read_metadata(fields, file).get("unit") or None
     return replace(layout_of(fields.names), unit=unit)  # type: ignore[arg-type]  # one of the units
+
+
+def in_file_order(frame: DataFrame) -> DataFrame:
+    """The rows of files in the order of the files. Left alone, Spark takes the largest of a micro-batch first."""
+    columns = [f"{quoted(name)} as c{n}" for n, name in enumerate(frame.columns)]  # whatever is in their names
+    named = frame.selectExpr(*columns, *(f"_metadata.{name} as place_{name}" for name in _PLACE))
+    schema = named.drop(*(f"place_{name}" for name in _PLACE)).schema
+    return named.coalesce(1).mapInArrow(_in_order, schema).toDF(*frame.columns)
+
+
+_PLACE: Final = ("file_modification_time", "file_name", "row_index")
+
+
+def _in_order(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of a micro-batch by their places in files, which are the last columns."""
+    if found := list(batches):
+        table = pa.Table.from_batches(found)
+        names = table.column_names[: -len(_PLACE)]
+        order = pc.sort_indices(table, [(name, "ascending") for name in table.column_names[len(names) :]])
+        yield from table.select(names).take(order).combine_chunks().to_batches()
 
 
 def literal(path: str) -> str:
