@@ -59,9 +59,9 @@ def analyze(
     with progress("analyzing"):
         found = analyze_file(
             file, _column(event_time), arrival=None if arrival is None else _column(arrival), unit=ticks,
-            key=None if key is None else _column(key), separator=read_separator(separator), header=header, format=format,
-            zone=zone, more=more, batch_rows=batch_rows, delay=delay, window=window, on=on, partitions=partitions,
-            work=work, rejects=rejects or Path(f"{file.stem}.rejects.jsonl"),
+            key=None if key is None else _column(key), separator=read_separator(separator), header=header,
+            format=format, zone=zone, more=more, batch_rows=batch_rows, delay=delay, window=window, on=on,
+            partitions=partitions, work=work, rejects=rejects or Path(f"{file.stem}.rejects.jsonl"),
         )  # fmt: skip
     if html is not None:
         with replacing(Path(os.path.realpath(html)), overwrite=overwrite) as place:
