@@ -69,6 +69,7 @@ def existing(path: Path, *, what: str = "file") -> Path:
       at: no/such.json
       fix: check the path: there is no folder no
     """
+    refuse_bytes(path)
     place = Path(os.path.realpath(path))
     try:
         mode = place.stat().st_mode
@@ -84,6 +85,14 @@ def existing(path: Path, *, what: str = "file") -> Path:
     kind = "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "a pipe or a socket"
     fix = "write what it gives to a file, and give that"
     raise InputError(f"{path} is {kind}, not a file", at=str(path), fix=fix)
+
+
+def refuse_bytes(path: Path) -> None:
+    """Refuse a name that is no text: what reads and writes files for us takes only names in UTF-8."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise InputError("the name of the file is not UTF-8", at=str(path), fix="rename it, or its folder") from None
 
 
 def _near(path: Path) -> str:

@@ -90,7 +90,9 @@ BESIDE = {
         "key": "events.csv --to kafka://localhost:1/t",
     },
     "qos": {"overwrite": "qos.json --plot made.svg"},
-    "serve": {"overwrite": "serve.json --quiet --report made.html"},
+    "serve": {
+        "overwrite": "serve.json --quiet --report made.html", "duration": "no_file.json --quiet",
+    },
     "verify": {
         "input": "plan.json --engine duckdb --map start=t", "map": "plan.json --engine duckdb --input S=events.csv",
         "dsn": "no_suite.json --cases 1 --engine postgres", "replay": "",

@@ -8,6 +8,7 @@ from typing import Annotated, cast
 
 import typer
 
+from streamproof.cli.inputs import read_separator
 from streamproof.cli.screen import note, print_line, progress, safe_text
 from streamproof.disorder.units import TimeUnit, read_unit
 from streamproof.errors import InputError
@@ -58,9 +59,9 @@ def analyze(
     with progress("analyzing"):
         found = analyze_file(
             file, _column(event_time), arrival=None if arrival is None else _column(arrival), unit=ticks,
-            key=None if key is None else _column(key), separator=_separator(separator), header=header, format=format,
-            zone=zone, more=more, batch_rows=batch_rows, delay=delay, window=window, on=on, partitions=partitions,
-            work=work, rejects=rejects or Path(f"{file.stem}.rejects.jsonl"),
+            key=None if key is None else _column(key), separator=read_separator(separator), header=header,
+            format=format, zone=zone, more=more, batch_rows=batch_rows, delay=delay, window=window, on=on,
+            partitions=partitions, work=work, rejects=rejects or Path(f"{file.stem}.rejects.jsonl"),
         )  # fmt: skip
     if html is not None:
         with replacing(Path(os.path.realpath(html)), overwrite=overwrite) as place:
@@ -78,12 +79,3 @@ def _unit(text: str | None) -> TimeUnit | None:
 
 def _column(text: str) -> int | str:
     return cast("int | str", text)  # a number is a place, unless a column has that name
-
-
-def _separator(text: str) -> str:
-    found = {"\\t": "\t", "tab": "\t"}.get(text, text)
-    if len(found.encode(errors="replace")) != 1 or not found.isascii():
-        raise InputError(
-            f"the separator cannot be {text!r}", at="--separator", fix='one character: ",", ";", "|", "\\t"'
-        )
-    return found

@@ -101,3 +101,13 @@ def rejected(reader: Reader) -> str:
     """How many rows of an input could not be read, why the first one, and where they are."""
     first = reader.first_rejects[0]
     return f"{counted(reader.rejected, 'row')} could not be read, first: {first}; all are in {reader.rejects}"
+
+
+def read_separator(text: str) -> str:
+    """The character that separates the fields of a CSV file, from ``--separator``."""
+    found = {"\\t": "\t", "tab": "\t"}.get(text, text)
+    if len(found.encode(errors="replace")) != 1 or not found.isascii():
+        raise InputError(
+            f"the separator cannot be {text!r}", at="--separator", fix='one character: ",", ";", "|", "\\t"'
+        )
+    return found

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from streamproof.cli.inputs import read_separator
 from streamproof.cli.screen import err, note, print_line
 from streamproof.disorder.units import read_unit
 
@@ -33,7 +34,9 @@ def replay(
     unit: Annotated[str | None, typer.Option(help="How long a tick is; else as the manifest says, or ms.")] = None,
     separator: Annotated[str, typer.Option(help="What separates the fields of a CSV file.")] = ",",
     every: Annotated[float, typer.Option(help="Into a folder: one file for so many seconds.")] = 1.0,
-    rows_per_file: Annotated[int, typer.Option(help="Into a folder, as fast as possible: rows in a file.")] = 10_000,
+    rows_per_file: Annotated[
+        int, typer.Option(min=1, max=2**31, help="Into a folder, as fast as possible: rows in a file.")
+    ] = 10_000,
     key: Annotated[str | None, typer.Option(help="Into Kafka: the column that is the message's key.")] = None,
     limit: Annotated[int | None, typer.Option(min=0, help="Stop after so many rows.")] = None,
     resume: Annotated[
@@ -49,7 +52,10 @@ def replay(
     from streamproof.disorder.targets import open_target  # noqa: PLC0415
 
     recording = Recording(
-        file, time_column=time, unit=None if unit is None else read_unit(unit, "--unit"), separator=separator
+        file,
+        time_column=time,
+        unit=None if unit is None else read_unit(unit, "--unit"),
+        separator=read_separator(separator),
     )
     going_on = resume is not None and resume.exists()
     target = open_target(to, recording, overwrite=overwrite or going_on, key=key)

@@ -157,7 +157,7 @@ def _bins(file: object, at: str, folder: Path) -> tuple[tuple[float, float, floa
     if not isinstance(file, str):
         raise InputError('empirical needs "file"', at=at, fix=fix)
     try:
-        text = (folder / file).read_text(encoding="utf-8")
+        text = documents.read_text(folder / file, most=documents.MAX_BYTES)
         rows = _histogram(documents.parse(text)) if text.lstrip()[:1] in ("[", "{") else _lines(text)
         bins = tuple(sorted((float(a), float(b), float(n)) for a, b, n in rows))
     except (OSError, ValueError, TypeError, KeyError) as error:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from math import inf
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -38,6 +39,7 @@ REST: Final = 0.002  # seconds: the shortest sleep, so that rows go out in small
 SAVED_EVERY: Final = 1.0
 STATE: Final = "replay position"
 STATE_VERSION: Final = 2
+MOST_SECONDS: Final = 1e9  # that one file of a replay may span
 MOST_PLACES: Final = 10_000
 LAG_BIN: Final = 0.0001  # seconds
 LAG_BINS: Final = 100_000
@@ -209,9 +211,9 @@ class Replay:
         rows_per_file: int = 10_000, limit: int | None = None, state: Path | None = None,
         progress: Callable[[Played], None] = lambda played: None,
     ) -> None:  # fmt: skip
-        if speed is not None and not speed > 0:
+        if speed is not None and not 0 < speed < inf:
             raise InputError(f"a speed of {speed} never arrives", at="--speed", fix="give a positive number")
-        if every <= 0 or rows_per_file < 1:
+        if not 0 < every <= MOST_SECONDS or rows_per_file < 1:
             raise InputError(
                 "intervals and files hold something", at="--every, --rows-per-file", fix="give positive numbers"
             )
@@ -359,10 +361,12 @@ class Replay:
         return self._closed
 
     def _load_state(self) -> dict[str, Any]:
-        if self._state_path is None or not self._state_path.exists():
+        if self._state_path is None or not os.path.lexists(self._state_path):
             return {}
         at = f"--resume {self._state_path}"
-        content = opened(self._state_path.read_bytes(), kind=STATE, version=STATE_VERSION, at=at)
+        content = opened(
+            existing(self._state_path, what="replay position").read_bytes(), kind=STATE, version=STATE_VERSION, at=at
+        )
         with fitting(STATE, at=at):
             state: dict[str, Any] = json.loads(content)
             before, now = state["claim"], plain(self._claim)

@@ -155,7 +155,9 @@ class Module:
         known = {p.name: p for p in self.params}
         for name in given:
             if name not in known:
-                raise PlanError(f'{self} has no parameter "{name}"', fix=did_you_mean(name, known))
+                raise PlanError(
+                    f'{self} has no parameter "{name}"', fix=did_you_mean(name, known) if known else "it takes none"
+                )
         missing = [p.name for p in self.params if p.required and p.name not in given]
         if missing:
             raise PlanError(f'{self} needs the parameter "{missing[0]}"', fix=f'params: {{"{missing[0]}": …}}')

@@ -20,6 +20,7 @@ from pathlib import Path
 from time import monotonic, perf_counter
 from typing import Any, Final, NamedTuple
 
+from streamproof.documents import existing
 from streamproof.engines.sealed import fitting
 from streamproof.errors import InputError
 from streamproof.events.history import History
@@ -334,12 +335,12 @@ class _Book:
     def __init__(self, path: Path | None, result: Result, key: dict[str, Any]) -> None:
         self._path, self._result, self._key = path, result, key
         self._done: list[list[Any]] = []
-        if path is not None and path.exists():
+        if path is not None and os.path.lexists(path):
             self._read(path)
 
     def _read(self, path: Path) -> None:
         with fitting("file of an interrupted run", at=str(path)):
-            kept = json.loads(path.read_text(encoding="utf-8"))
+            kept = json.loads(existing(path).read_text(encoding="utf-8"))
             if kept["key"] != self._key:
                 text = "the file belongs to another run: suite, engines, oracle, cases or seed differ"
                 raise InputError(text, at=str(path), fix="give the same options, or another file")

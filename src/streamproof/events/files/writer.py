@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
+from streamproof.documents import refuse_bytes
 from streamproof.errors import InputError
 from streamproof.events.files.metadata import with_metadata
 from streamproof.events.history import History
@@ -46,6 +47,7 @@ def replacing(path: Path, *, overwrite: bool) -> Iterator[Path]:
 
 def check_target(path: Path, *, overwrite: bool) -> None:
     """Refuse a path that nothing could, or should, be written to: before the work, rather than after it."""
+    refuse_bytes(path)
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists", at=str(path), fix="choose another path, or say overwrite=True (--overwrite)")
     if path.is_dir() or not path.parent.is_dir():
