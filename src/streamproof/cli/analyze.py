@@ -9,9 +9,11 @@ from typing import Annotated, cast
 import typer
 
 from streamproof.cli.inputs import read_separator
+from streamproof.cli.outputs import refuse_outputs
 from streamproof.cli.screen import note, print_line, progress, safe_text
 from streamproof.disorder.units import TimeUnit, read_unit
 from streamproof.errors import InputError
+from streamproof.events.files.rejects import free_name
 from streamproof.events.files.writer import check_target, replacing
 
 
@@ -56,19 +58,21 @@ def analyze(
         raise InputError(f"--on cannot be {on}", at="--on", fix="auto, spark or here")
     if html is not None:
         check_target(Path(os.path.realpath(html)), overwrite=overwrite)
+    refuse_outputs({"--rejects": rejects}, [file])
+    rejects = rejects or free_name(Path(f"{file.stem}.rejects.jsonl"))
     with progress("analyzing"):
         found = analyze_file(
             file, _column(event_time), arrival=None if arrival is None else _column(arrival), unit=ticks,
             key=None if key is None else _column(key), separator=read_separator(separator), header=header,
             format=format, zone=zone, more=more, batch_rows=batch_rows, delay=delay, window=window, on=on,
-            partitions=partitions, work=work, rejects=rejects or Path(f"{file.stem}.rejects.jsonl"),
+            partitions=partitions, work=work, rejects=rejects,
         )  # fmt: skip
     if html is not None:
         with replacing(Path(os.path.realpath(html)), overwrite=overwrite) as place:
             place.write_text(found.to_html(), encoding="utf-8")
     print_line(found.to_json() if json else safe_text(str(found)))
     if found["rejected"] and not json:
-        note(f"the rejected rows are in {rejects or f'{file.stem}.rejects.jsonl'}")
+        note(f"the rejected rows are in {rejects}")
     if html is not None and not json:
         note(f"the report is in {html}")
 

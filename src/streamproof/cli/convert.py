@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from streamproof.cli.inputs import open_input, rejected
+from streamproof.cli.outputs import refuse_outputs
 from streamproof.cli.screen import counted, note, progress
 from streamproof.events.files import write
 from streamproof.events.physical import to_history
@@ -24,6 +25,7 @@ def convert(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:
     """Convert a stream between formats. Nothing is lost: unreadable rows go to a rejects file and are counted."""
+    refuse_outputs({"--out": target}, [source], replaced=["--out"] if overwrite else ())
     validator = Validator()
     with progress("reading") as advance:
         reader = open_input(source.stem, source, maps=map or [], on_rows=advance)

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 from streamproof.cli.screen import counted
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.files import ColumnMapping, Reader, read
+from streamproof.events.files.rejects import free_name
 from streamproof.events.schema import Schema
 
 
@@ -92,9 +94,14 @@ def open_input(
     rejects: Path | None = None,
     on_rows: Callable[[int], None] | None = None,
 ) -> Reader:
-    """A reader of one input file; rows that cannot be read go to ``NAME.rejects.jsonl``."""
-    target = rejects or Path(f"{name}.rejects.jsonl")
+    """A reader of one input file; rows that cannot be read go to ``NAME.rejects.jsonl``, or a free name like it."""
+    target = rejects or free_name(Path(f"{plain_name(name)}.rejects.jsonl"))
     return read(path, mapping=mapping_for(name, maps), schema=schema, rejects=target, on_rows=on_rows)
+
+
+def plain_name(name: str) -> str:
+    """The name of a source, as part of the name of a file."""
+    return re.sub(r"[^\w .-]", "_", name)
 
 
 def rejected(reader: Reader) -> str:

@@ -43,6 +43,7 @@ class LiveRun:
         for name, validator in validators.items():
             reader = inputs.get(name)
             validator.forgetful = isinstance(reader, Reader) and reader.makes_ids
+        self._readers = {name: reader for name, reader in inputs.items() if isinstance(reader, Reader)}
         self.query: RunningQuery = job.start(
             inputs,
             validators=validators,
@@ -56,6 +57,9 @@ class LiveRun:
             interrupted = resume.load(options.resume, claim=self.claim, files=files)
             resume.restore(self.query, interrupted, options.resume)
             positions, written = interrupted.positions, interrupted.written
+            for reader in self._readers.values():
+                if str(reader.rejects) in written:
+                    reader.go_on()
         self.feed = Feed(self.query, self.query.given, most_rows=options.batch_size, positions=positions)
         self.late, self.failures = (
             LettersFile(path, after=written.get(str(path))) for path in (options.late_file, options.module_letters)
@@ -113,6 +117,7 @@ class LiveRun:
         """Write down how far the run came, and say how to go on."""
         assert self.options.snapshot is not None
         written = {str(file.path): file.size for file in (self.late, self.failures) if file.path is not None}
+        written |= {str(reader.rejects): 0 for reader in self._readers.values() if reader.rejected}
         resume.save(
             self.options.snapshot, self.query, claim=self.claim, positions=self.feed.positions, written=written,
             files=self.files,

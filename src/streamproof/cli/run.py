@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from streamproof.cli.inputs import input_files, open_input, rejected
+from streamproof.cli.inputs import input_files, open_input, plain_name, rejected, split_input
 from streamproof.cli.live_options import Emission, Emit, LiveOptions, Output, live_run, report
+from streamproof.cli.outputs import refuse_outputs
 from streamproof.cli.plans import load_plan, read_horizon, registry_of
 from streamproof.cli.screen import counted, note, out, print_blocks, print_line, progress, show_history
 from streamproof.cli.spark_stream import Mode, StreamOptions, refuse_mode, run_stream
@@ -88,6 +89,19 @@ def run(
     )  # fmt: skip
     engine_options: dict[str, Any] = {**({} if dsn is None else {"dsn": dsn}), **options.engine_options(engine)}
     job = on(load_plan(plan), engine, **settings, **engine_options)
+    letters = _letters(dead_letters, nodes.sources(job.plan))
+    refuse_outputs(
+        {
+            "--out": out, "--rejects": rejects, "--late-file": late_file, "--module-letters": module_letters,
+            "--snapshot": snapshot, **{f"--dead-letters of {name}": path for name, path in letters.items()},
+        },
+        [split_input(text)[1] for text in input or []],
+        replaced=["--snapshot", *(["--out"] if overwrite else ())],
+        ours=["--rejects", "--late-file", "--module-letters"] if resume is not None else (),
+    )  # fmt: skip
+    if rejects is not None and len(input or []) > 1:
+        fix = "leave it out: each input then has a file NAME.rejects.jsonl of its own"
+        raise InputError("several inputs cannot share one file of rejects", at=f"--rejects {rejects}", fix=fix)
     validators = {name: Validator(policy=on_error) for name in nodes.sources(job.plan)}
     output = Output(emit=emit, out=out, overwrite=overwrite)
     with progress("reading") as doing:
@@ -102,7 +116,7 @@ def run(
     if is_live:
         live = live_run(job, readers, validators, options=options, output=output, files=files)
         result = live.run()
-    _report(readers, validators, dead_letters)
+    _report(readers, validators, letters)
     if result is not None:
         _give(result, output, as_json=json, limit=limit, streamed=is_live and emit == "events")
     if is_live:
@@ -141,7 +155,14 @@ def _sql(job: Job, schemas: Mapping[str, object]) -> str:
     return show(job.check(schemas), job.settings)  # type: ignore[arg-type]  # Loaded.schema are schemas
 
 
-def _report(readers: Mapping[str, Input], validators: Mapping[str, Validator], dead_letters: Path | None) -> None:
+def _letters(path: Path | None, sources: Sequence[str]) -> dict[str, Path]:
+    """Where the illegal events of each source go: where there are several, each has a file of its own."""
+    if path is None or len(sources) < 2:
+        return {} if path is None else dict.fromkeys(sources, path)
+    return {name: path.with_name(f"{path.stem}.{plain_name(name)}{path.suffix}") for name in sources}
+
+
+def _report(readers: Mapping[str, Input], validators: Mapping[str, Validator], letters: Mapping[str, Path]) -> None:
     """What was left out, if anything: never silent."""
     for name, reader in readers.items():
         if isinstance(reader, Reader) and reader.rejected:
@@ -149,8 +170,9 @@ def _report(readers: Mapping[str, Input], validators: Mapping[str, Validator], d
     for name, validator in validators.items():
         for error, count in validator.counts.items():
             note(f"input {name}: {counted(count, 'event')} left out ({error})")
-        if dead_letters is not None and len(validator.dead_letters):
-            write(validator.dead_letters, dead_letters, overwrite=True)
+        if name in letters and len(validator.dead_letters):
+            write(validator.dead_letters, letters[name])
+            note(f"input {name}: they are in {letters[name]}")
 
 
 def _show(result: Run, *, emit: Emit, as_json: bool, limit: int) -> None:

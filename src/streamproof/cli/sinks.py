@@ -21,6 +21,7 @@ from streamproof.cli.screen import print_blocks
 from streamproof.errors import InputError
 from streamproof.events.files import format_of
 from streamproof.events.files.metadata import with_metadata
+from streamproof.events.files.rejects import opened_anew
 from streamproof.events.files.writer import replacing, table_of, times_in
 from streamproof.events.schema import Schema
 from streamproof.events.stream import PhysicalStream
@@ -115,7 +116,7 @@ class LettersFile:
         self.count += len(lines)
         if self.path is None or not lines:
             return
-        data = "".join(f"{line}\n" for line in lines).encode()
-        with self.path.open("ab" if self.size else "wb") as file:
+        data = "".join(f"{line}\n" for line in lines)
+        with self.path.open("a", encoding="utf-8") if self.size else opened_anew(self.path) as file:
             file.write(data)
-        self.size += len(data)
+        self.size += len(data.encode())

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from streamproof.cli.inputs import input_files, open_input
+from streamproof.cli.inputs import input_files, open_input, rejected
 from streamproof.cli.plans import load_plan, read_horizon, registry_of
-from streamproof.cli.screen import print_line
+from streamproof.cli.screen import note, print_line
 from streamproof.engines.job import on
 from streamproof.plan import nodes
 
@@ -38,4 +38,7 @@ def trace(
     files = input_files(input or [], map or [])
     inputs = {name: open_input(name, path, maps=map or [], schema=declared.get(name)) for name, path in files.items()}
     found = follow(job, inputs, event, source=source)
+    for name, reader in inputs.items():
+        if reader.rejected:
+            note(f"input {name}: {rejected(reader)}")
     print_line(jsonlib.dumps(found.to_json(), ensure_ascii=False) if json else str(found))

@@ -29,6 +29,7 @@ from streamproof.disorder.tables import join_tables, merge_tables
 from streamproof.disorder.units import TICKS, TimeUnit
 from streamproof.disorder.writing import count_late, make_run, merge_raw
 from streamproof.errors import InputError
+from streamproof.events.files.rejects import exists
 from streamproof.events.files.writer import replacing
 
 SLICE_BYTES: Final = 32 << 20
@@ -58,11 +59,13 @@ def generate_disorder(
     targets = _targets(configuration, out)
     for target in targets:
         _refuse_existing(target, overwrite=overwrite)
+    if os.path.lexists(_rejects_path(configuration, out)) and not overwrite:
+        raise exists(_rejects_path(configuration, out))
     runner = chosen_runner(configuration.source.file, spark=spark, on=on, partitions=partitions)
     with workplace(work, runner) as (place, shelf):
         say("reading")
         loaded = load(configuration.source, runner, place, shelf, arrival=configuration.source.arrival_index)
-        loaded.write_rejects(_rejects_path(configuration, out))
+        loaded.write_rejects(_rejects_path(configuration, out), overwrite=overwrite)
         maker = _Maker(configuration, loaded, runner, place, out)
         return [maker.make(number, target, say) for number, target in enumerate(targets)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from streamproof.disorder.rows import Scanned, scan_piece
 from streamproof.disorder.runner import Runner
 from streamproof.disorder.shelf import Shelf
 from streamproof.errors import InputError
-from streamproof.events.files.writer import replacing
+from streamproof.events.files.rejects import opened_anew
 
 
 @dataclass(frozen=True)
@@ -70,11 +69,11 @@ class Loaded:
             document = {"file": piece.path.name, **document}
         return json.dumps(document, ensure_ascii=False)
 
-    def write_rejects(self, path: Path) -> None:
-        """Write the rejected rows, if there are any."""
+    def write_rejects(self, path: Path, *, overwrite: bool = False) -> None:
+        """Write the rejected rows, if there are any, to a new file."""
         if self.rejected:
-            with replacing(Path(os.path.realpath(path)), overwrite=True) as place:
-                place.write_text("".join(f"{line}\n" for line in self.reject_lines()), encoding="utf-8")
+            with opened_anew(path, ours=overwrite) as file:
+                file.writelines(f"{line}\n" for line in self.reject_lines())
 
 
 def load(

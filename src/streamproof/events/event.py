@@ -88,11 +88,11 @@ def read_event(document: Mapping[str, object], number: int) -> Event:
     if not isinstance(document, Mapping):
         raise InputError(f"{show_value(document)} is not an event", fix='an event is an object like {"le": 1, "re": 5}')
     kind = document.get("kind", "insert")
-    if kind not in KEYS:
+    if not isinstance(kind, str) or kind not in KEYS:
         raise InputError(f"unknown kind {show_value(kind)}", fix=did_you_mean(str(kind), KEYS))
     for key in document:
-        if key not in KEYS[str(kind)]:
-            raise InputError(f'a {kind} has no field "{key}"', fix=did_you_mean(str(key), KEYS[str(kind)]))
+        if key not in KEYS[kind]:
+            raise InputError(f'a {kind} has no field "{key}"', fix=did_you_mean(str(key), KEYS[kind]))
     if kind == "cti":
         return Cti(_time(document, "t"))
     le, re, payload = _time(document, "le"), _time(document, "re"), _payload(document)

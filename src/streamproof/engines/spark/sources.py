@@ -15,6 +15,7 @@ from streamproof.engines.claims import Claim, plain
 from streamproof.engines.spark.origins import origin
 from streamproof.engines.spark.rows import quoted
 from streamproof.engines.spark.stream.doors import BUCKET, WITH_KINDS, Form
+from streamproof.engines.spark.zones import dated, instants, within_years
 from streamproof.errors import InputError
 from streamproof.events.files.mapping import ColumnMapping, OwnLayout, layout_of, require
 from streamproof.events.schema import (
@@ -55,6 +56,8 @@ _SIMPLE: Final[dict[str, Type]] = {
     "tinyint": INT64, "smallint": INT64, "int": INT64, "bigint": INT64, "float": FLOAT64, "double": FLOAT64,
     "string": STRING, "boolean": BOOL, "date": DATE, "timestamp": TIMESTAMP, "void": NULL,
 }  # fmt: skip
+WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
+LOCAL: Final = ("timestamp_ntz", "date")  # times that say no zone
 _SPARK: Final = {
     "int64": "bigint", "float64": "double", "string": "string", "bool": "boolean", "date": "date",
     "timestamp": "timestamp", "null": "string",
@@ -133,7 +136,7 @@ class SparkSource:
 
     def _unit(self) -> Unit | None:
         kind = self._frame.schema[self._roles["start"]].dataType.simpleString()
-        return self._mapping.unit or (None if kind in ("tinyint", "smallint", "int", "bigint") else "us")
+        return self._mapping.unit or (None if kind in WHOLE else "us")
 
     def normal(self, schema: Schema, *, split: Sequence[str], buckets: int) -> DataFrame:
         """The table in normal form: the columns of the form, then the payload, cast to its types.
@@ -162,14 +165,32 @@ class SparkSource:
         column = self._columns[name]
         if kind == NULL:
             return F.lit(None).cast("string")
-        if self._frame.schema[column].dataType.simpleString() == "timestamp_ntz":
-            return self._zoned(F.col(quoted(column)))
+        word = self._frame.schema[column].dataType.simpleString()
+        if word == "timestamp_ntz":
+            return self._zoned(column)
+        if word in ("date", "timestamp"):
+            return within_years(F.col(quoted(column)), word, column).cast(spark_type(kind))
         return F.col(quoted(column)).cast(spark_type(kind))
 
-    def _zoned(self, column: Column) -> Column:
+    def _zoned(self, name: str) -> Column:
+        """A column of local times, or of days, as instants in the zone that the mapping gives."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-        return F.convert_timezone(F.lit(self._mapping.assume_zone), F.lit("UTC"), column).cast("timestamp")
+        local = F.col(quoted(name)).cast("timestamp_ntz")
+        return instants(local, self._mapping.assume_zone or "UTC", self._mapping.ambiguous, name)
+
+    def _whole(self, role: str, name: str) -> Column:
+        """A column of whole numbers; others would be cut."""
+        from pyspark.sql import functions as F  # noqa: N812, PLC0415
+
+        word = self._frame.schema[name].dataType.simpleString()
+        if word not in WHOLE:
+            raise InputError(
+                f"a {role} of type {word} cannot be read",
+                at=f'source {self.name}, column "{name}"',
+                fix="cast it to a whole number of ticks" if role == "duration" else "cast it to bigint",
+            )
+        return F.col(quoted(name)).cast("bigint")
 
     def _control(self) -> dict[str, Column]:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
@@ -202,7 +223,7 @@ class SparkSource:
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         if self._feed is None:
-            return F.col(quoted(self._weight or "w")).cast("bigint")
+            return self._whole("weight", self._weight or "w")
         change = F.col(quoted(self._feed.change))
         taken = F.when(change.isin(list(self._feed.deleted)), F.lit(-1))
         return taken.when(change.isin(list(self._feed.inserted)), F.lit(1)).cast("bigint")  # else the door refuses it
@@ -213,15 +234,14 @@ class SparkSource:
 
         name = self._roles[role]
         column, word = F.col(quoted(name)), self._frame.schema[name].dataType.simpleString()
-        if word in ("tinyint", "smallint", "int", "bigint"):
-            return column.cast("bigint")
-        if word == "timestamp_ntz" and self._mapping.assume_zone:
-            column = self._zoned(column)
-        elif word == "date":
-            column = column.cast("timestamp")
+        if word in WHOLE:
+            ticks, unit = column.cast("bigint"), None if self._own else self._mapping.unit
+            return ticks if unit is None else dated(ticks, unit, name)
+        if word in LOCAL and self._mapping.assume_zone:
+            column = self._zoned(name)
         elif word != "timestamp":
             fix = "cast it to a timestamp, or to a number of ticks" + (
-                ', or say assume_zone="UTC"' if word == "timestamp_ntz" else ""
+                ', or say which zone is meant: assume_zone="UTC"' if word in LOCAL else ""
             )
             raise InputError(f"times of type {word} cannot be read", at=f'source {self.name}, column "{name}"', fix=fix)
         match self.unit:
@@ -240,7 +260,7 @@ class SparkSource:
             end = self._ticks("end")
             return end if self._own else F.coalesce(end, F.lit(FOREVER).cast("bigint"))
         if "duration" in self._roles:
-            return start + F.col(quoted(self._roles["duration"])).cast("bigint")
+            return start + self._whole("duration", self._roles["duration"])
         span = 1 if self._mapping.duration is None else duration(self._mapping.duration, self.unit)
         return start + F.lit(span).cast("bigint")
 

@@ -28,7 +28,7 @@ from streamproof.events.files.ipc import IpcFile
 from streamproof.events.files.jsonl import JsonLines
 from streamproof.events.files.mapping import ColumnMapping
 from streamproof.events.files.parquet import ParquetFile
-from streamproof.events.files.reader import Reader, Source
+from streamproof.events.files.reader import Reader, Source, state_of
 from streamproof.events.files.records import RecordsFile
 from streamproof.events.files.rejects import Reject, Rejects
 from streamproof.events.files.tabular import Rows, Tabular
@@ -46,6 +46,7 @@ _ENDINGS: Final[dict[str, Format]] = {
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".parquet": "parquet", ".pq": "parquet",
     ".arrow": "ipc", ".ipc": "ipc", ".feather": "ipc", ".arrows": "ipc",
 }  # fmt: skip
+_PACKED: Final = {".gz": "gunzip", ".bz2": "bunzip2", ".xz": "unxz", ".zst": "unzstd", ".zip": "unzip"}
 
 
 @door
@@ -67,13 +68,14 @@ def read(
     """
     place = _existing(path)
     kind = format_of(place, format, "sources")
+    state = state_of(place)
     source: Source
     if kind == "jsonl" and mapping is None:
         source = JsonLines(place, schema=schema, unit=unit)
     else:
         source = Tabular(_rows(place, kind, chunk_rows), mapping=mapping, schema=schema, unit=unit)
     claim = {"format": kind, "mapping": None if mapping is None else asdict(mapping)}
-    return Reader(source, place, claim=claim, rejects=_target(rejects, place), on_rows=on_rows)
+    return Reader(source, place, claim=claim, rejects=_target(rejects, place), on_rows=on_rows, state=state)
 
 
 @door
@@ -117,8 +119,8 @@ def format_of(path: Path, given: str | None, point: Literal["sources", "sinks"])
 
 def _way_out(ending: str, known: Sequence[str]) -> str:
     """What to do about a name that does not end in a format."""
-    if ending in (".gz", ".bz2", ".xz", ".zst", ".zip"):
-        return "unpack the file first"
+    if ending in _PACKED:
+        return f"unpack the file first: {_PACKED[ending]}"
     endings = ", ".join(f".{kind}" for kind in known if kind != "ipc")
     return f'give it a name that ends in {endings} or .arrow; in Python format="csv" says it too'
 
@@ -145,8 +147,8 @@ def _existing(path: str | Path) -> Path:
 def _target(rejects: str | Path | None, source: Path) -> Path | None:
     if rejects is None:
         return None
-    place = Path(os.path.realpath(rejects))
-    if place == source or not place.parent.is_dir():
-        what = "is the file that is read" if place == source else "is in a folder that does not exist"
+    place = Path(rejects).absolute()  # links stay as they are, and are refused
+    if place.resolve() == source or not place.parent.is_dir():
+        what = "is the file that is read" if place.resolve() == source else "is in a folder that does not exist"
         raise InputError(f"the rejects file {rejects} {what}", at=str(place), fix="choose another path")
     return place

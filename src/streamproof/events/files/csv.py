@@ -269,6 +269,8 @@ def _header(path: Path) -> list[str]:
     refuse_other_kinds(start, path)
     if not start.strip():
         raise InputError("the file is empty", at=str(path), fix="the first line names the columns")
+    if not start.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].strip():
+        raise InputError("the first line is blank", at=str(path), fix="the first line names the columns")
     if b"\r" in start and b"\n" not in start:
         raise InputError("its lines end in CR alone", at=str(path), fix=r"convert them: tr '\r' '\n' < FILE")
     try:

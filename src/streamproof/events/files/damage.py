@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -54,7 +55,10 @@ def readable(fields: pa.Schema) -> pa.Schema:
     return fields
 
 
-def checked(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch, if its offsets, lengths, codes and texts are in order; kernels rely on that."""
-    batch.validate(full=True)
-    return batch
+Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
+
+
+def checked(rows: Rows) -> Rows:
+    """The rows, if their offsets, lengths, codes and texts are in order; kernels rely on that."""
+    rows.validate(full=True)
+    return rows

@@ -82,7 +82,10 @@ def whole_number(text: str) -> int:
 def number(text: str) -> float | Decimal:
     """A number of JSON with a point or an exponent: a double if that keeps it, else a decimal."""
     _refuse_long(text)
-    return float(text) if kept(text) else Decimal(text)
+    try:
+        return float(text) if kept(text) else Decimal(text)
+    except InvalidOperation:  # an exponent of more digits than decimals have
+        raise InputError(f"the number {text[:24]} is beyond all types", fix="write it as text") from None
 
 
 def _refuse_long(text: str) -> None:

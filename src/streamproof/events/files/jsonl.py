@@ -21,6 +21,7 @@ import pyarrow.json as pj
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.event import Cti, Event, read_event, typed
 from streamproof.events.files.columns import JsonColumns, json_type, literally, with_written
+from streamproof.events.files.damage import checked
 from streamproof.events.files.exact import lossy_in_json, number, whole_number
 from streamproof.events.files.rejects import Faults, Rejects
 from streamproof.events.files.values import typed_column
@@ -206,7 +207,11 @@ def arrow_rows(data: bytes, options: pj.ParseOptions | None = None) -> pa.Table:
     if _ODD.search(b"\n" + data):
         raise pa.ArrowInvalid("a line without an object")
     once = pj.ReadOptions(use_threads=False, block_size=len(data) + 1)
-    return pj.read_json(BytesIO(data), read_options=once, parse_options=options)
+    try:
+        data.decode()  # Arrow does not look at names
+    except UnicodeDecodeError:
+        raise pa.ArrowInvalid("not UTF-8") from None
+    return checked(pj.read_json(BytesIO(data), read_options=once, parse_options=options))
 
 
 def _infinity(match: re.Match[bytes]) -> bytes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
+from streamproof.errors import InputError
 from streamproof.events.encode import cti
 from streamproof.events.files.rejects import Reject, Rejects
 from streamproof.events.history import History
@@ -13,6 +14,17 @@ from streamproof.events.physical import to_history
 from streamproof.events.schema import Schema
 from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import FOREVER, Unit
+
+FileState: TypeAlias = "tuple[int, ...] | None"
+
+
+def state_of(path: Path) -> FileState:
+    """What changes when a file is written to, cut or replaced; nothing if it is gone."""
+    try:
+        about = path.stat()
+    except FileNotFoundError:
+        return None
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
 
 
 class Source(Protocol):
@@ -40,10 +52,12 @@ class Reader:
         claim: Mapping[str, object],
         rejects: Path | None,
         on_rows: Callable[[int], None] | None,
+        state: FileState = None,
     ) -> None:
         self._source = source
         self.claim = claim  # how the file is read, as far as its events depend on it
         self._path = path
+        self._state = state  # of the file, before anything looked at it
         self._rejects_path = rejects
         self._rejects = Rejects()
         self._on_rows = on_rows
@@ -73,6 +87,10 @@ class Reader:
         """Where the rows that could not be read are written."""
         return self._rejects_path
 
+    def go_on(self) -> None:
+        """The file of rejects was made by the run that this one goes on with."""
+        self._rejects.ours = True
+
     @property
     def first_rejects(self) -> list[Reject]:
         """The first rows that could not be read, with the reasons."""
@@ -80,7 +98,7 @@ class Reader:
 
     def __iter__(self) -> Iterator[PhysicalStream]:
         self.rows_read = 0
-        self._rejects = rejects = Rejects(self._rejects_path, word=self._source.word)
+        self._rejects = rejects = Rejects(self._rejects_path, word=self._source.word, ours=self._rejects.ours)
         good, events = 0, 0
         try:
             for chunk, rows in self._source.chunks(rejects):
@@ -93,10 +111,16 @@ class Reader:
         finally:
             rejects.close()
         self.rows_read = good + rejects.count
+        self._refuse_changed()
         if rejects.count and not events:
             raise rejects.error(self._path)
         if self._source.complete:
             yield cti(self.schema, FOREVER)
+
+    def _refuse_changed(self) -> None:
+        if self._state is not None and state_of(self._path) != self._state:
+            what = f"{self._path.name} changed while it was read"
+            raise InputError(what, at=str(self._path), fix="read it when it is whole; or read a copy of it")
 
     def stream(self) -> PhysicalStream:
         """All events at once."""

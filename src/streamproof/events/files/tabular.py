@@ -104,9 +104,12 @@ class Tabular:
         return isinstance(self._mapping, OwnLayout)
 
     def _meant(self, numbers: bool, unit: Unit | None) -> Clock:
-        zone = self._mapping.assume_zone
         return Clock(
-            unit or (None if numbers else "us"), zone, numbers or unit is not None, ambiguous=self._mapping.ambiguous
+            unit or (None if numbers else "us"),
+            self._mapping.assume_zone,
+            numbers or unit is not None,
+            ambiguous=self._mapping.ambiguous,
+            dated=unit is not None and not self._own,
         )
 
     def _refuse_missing(self) -> None:

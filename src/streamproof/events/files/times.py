@@ -19,9 +19,8 @@ from streamproof.events.order import Flags, Ints, ints
 from streamproof.events.time import BEGINNING, FOREVER, TICKS_PER_SECOND, Unit, read_tick, to_tick
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,100}")
-
-
 _FINER: Final = re.compile(r"[.,][0-9]{6}([0-9]+)")  # than a microsecond
+_YEARS: Final = (-62_135_596_800, 253_402_300_800)  # seconds since 1970 of the years that have four digits
 
 
 class Clock(NamedTuple):
@@ -31,6 +30,7 @@ class Clock(NamedTuple):
     zone: str | None = None  # of times that say none
     numbers: bool = True  # plain numbers are ticks
     ambiguous: Ambiguous = "refuse"  # what to make of local times that are shown twice or never
+    dated: bool = False  # plain numbers are instants that somebody gave the unit of: they lie in the years 1 to 9999
 
 
 def looks_numeric(array: pa.Array) -> bool:
@@ -64,7 +64,21 @@ def ticks(
     if null is not None:
         values = np.where(absent, null, values)
     faults.add(needed & ((values < BEGINNING) | (values > FOREVER)), f'the time in "{name}" lies outside ±2^62 ticks')
+    if clock.dated and clock.unit is not None:
+        low, high = years_in(clock.unit)
+        odd = ((values < low) | (values >= high)) & (values > BEGINNING) & (values < FOREVER)
+        faults.add(needed & odd, f'the time in "{name}" is not within the years 1 to 9999: is {clock.unit} its unit?')
     return values
+
+
+def years_in(unit: Unit) -> tuple[int, int]:
+    """From which tick, and up to which, instants lie in the years 1 to 9999.
+
+    >>> years_in("s")
+    (-62135596800, 253402300800)
+    """
+    low, high = (bound * TICKS_PER_SECOND[unit] for bound in _YEARS)
+    return max(low, BEGINNING), min(high, FOREVER)
 
 
 def _values(array: pa.Array, name: str, clock: Clock, faults: Faults, wanted: Flags) -> Ints:

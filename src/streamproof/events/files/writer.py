@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
 from streamproof.documents import refuse_bytes
-from streamproof.errors import InputError
+from streamproof.errors import InfrastructureError, InputError
 from streamproof.events.files.metadata import with_metadata
 from streamproof.events.history import History
 from streamproof.events.schema import LE, RE, W, beside, column_name
@@ -39,23 +40,43 @@ def replacing(path: Path, *, overwrite: bool) -> Iterator[Path]:
         yield temporary
         temporary.chmod(0o666 & ~_umask())
         on_disk(temporary)
+        if not overwrite:
+            check_target(path, overwrite=False)  # it may have come in the meantime
         temporary.replace(path)
         on_disk(path.parent)
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        raise _unwritable(path, _NO_ROOM[error.errno]) from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+_NO_ROOM: Final = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "your quota is used up",
+    errno.EFBIG: "files may not be as large",
+    errno.EROFS: "the disk can only be read",
+}
+
+
+def _unwritable(path: Path, why: str) -> InfrastructureError:
+    return InfrastructureError(
+        f"{path.name} cannot be written: {why}", at=str(path), fix="make room, or choose another place"
+    )
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:
     """Refuse a path that nothing could, or should, be written to: before the work, rather than after it."""
     refuse_bytes(path)
-    if path.exists() and not overwrite:
-        raise InputError(f"{path} exists", at=str(path), fix="choose another path, or say overwrite=True (--overwrite)")
     if path.is_dir() or not path.parent.is_dir():
         what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
         raise InputError(f"{path} {what}", at=str(path), fix="give the path of a file in an existing folder")
     if path.exists() and not path.is_file():
         what = f"{path} is a device, a pipe or a socket"
         raise InputError(what, at=str(path), fix="write to a file; without one, results go to standard output")
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} exists", at=str(path), fix="choose another path, or say overwrite=True (--overwrite)")
 
 
 def on_disk(path: Path) -> None:

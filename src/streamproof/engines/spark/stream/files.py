@@ -1,8 +1,9 @@
 """A streaming run over files: everything that lies there now, in order, a few files at a time, into a folder.
 
-Parquet is read by Spark itself. Other formats, one file or a folder of them, are first written to the checkpoint's
-spool as Parquet, by our own readers. When all is read, history is complete, and a last micro-batch says so with the
-CTI ∞; a folder that will still grow is read with ``final=False``, and again later from the same checkpoint.
+Parquet is read by Spark itself, where it reads what our own readers do. All else, one file or a folder of them, is
+first written to the checkpoint's spool as Parquet, by our own readers. When all is read, history is complete, and a
+last micro-batch says so with the CTI ∞; a folder that will still grow is read with ``final=False``, and again later
+from the same checkpoint.
 """
 
 from __future__ import annotations
@@ -28,11 +29,19 @@ from streamproof.engines.spark.origins import FOREVER_OLD
 from streamproof.engines.spark.positions import refuse_strange
 from streamproof.engines.spark.rows import quoted
 from streamproof.engines.spark.sinks import Sink
-from streamproof.engines.spark.sources import Layout, layouts_of, refuse_alike
+from streamproof.engines.spark.sources import ChangeFeed, Layout, layouts_of, refuse_alike
 from streamproof.engines.spark.stream.checkpoint import ANEW, Lock, write_atomically
 from streamproof.engines.spark.stream.doors import Door
 from streamproof.engines.spark.stream.failures import told
-from streamproof.engines.spark.stream.ledger import PARQUET, Ledger, Listing, parquet_schema, refuse_unfinished
+from streamproof.engines.spark.stream.ledger import (
+    PARQUET,
+    Ledger,
+    Listing,
+    columns_of,
+    parquet_schema,
+    refuse_unfinished,
+)
+from streamproof.engines.spark.stream.native import spark_reads
 from streamproof.engines.spark.stream.query import StreamQuery, make_query
 from streamproof.engines.spark.stream.running import Watcher
 from streamproof.engines.spark.stream.spool import refuse_damaged, rejected, spool
@@ -117,7 +126,7 @@ class FileRun:
         return Ledger(self._home / SPOOL / safe, read_as)
 
     def _taken(self, name: str, layouts: dict[str, Layout | None], ledger: Ledger) -> tuple[Path, list[Path]]:
-        """The folder that Spark reads for a source, and its files; formats that Spark cannot read are spooled."""
+        """The folder that Spark reads for a source, and its files; what it cannot read as we do is spooled."""
         place = self._place(name)
         listing = Listing.of(place)
         new = ledger.new(listing)
@@ -135,13 +144,13 @@ class FileRun:
                 f"the checkpoint has lost its records of files: {already} were read, and it knows {len(ledger.entries)}"
             )
             raise InputError(text, at=str(ledger.folder), fix=ANEW)
-        if listing.is_parquet:
+        mapping = layouts[name]
+        mapping = ColumnMapping(start=mapping) if isinstance(mapping, str) else mapping
+        if listing.is_parquet and self._is_native(name, mapping, ledger, listing):
             _refuse_gone(ledger, place, already)
             for file in new:
                 ledger.add(ledger.entry_of(file))
             return (place if place.is_dir() else place.parent), list(listing.files)
-        mapping = layouts[name]
-        mapping = ColumnMapping(start=mapping) if isinstance(mapping, str) else mapping
         if mapping is not None and not isinstance(mapping, ColumnMapping):
             raise InputError(
                 "a change feed is read from Parquet files only", at=str(place), fix="convert it to Parquet"
@@ -152,6 +161,14 @@ class FileRun:
             refuse_unfinished(file)
         spool(ledger, new, mapping, self._declared(name))
         return ledger.folder, [ledger.folder / part.name for entry in ledger.entries for part in entry.parts]
+
+    def _is_native(self, name: str, mapping: Layout | None, ledger: Ledger, listing: Listing) -> bool:
+        """Whether Spark itself reads the files of a source; all have the same columns."""
+        if ledger.entries:
+            return not any(entry.parts or entry.rejects for entry in ledger.entries)
+        columns_of(listing.files[0])  # or it is refused in words
+        given = mapping if isinstance(mapping, ColumnMapping) else None
+        return isinstance(mapping, ChangeFeed) or spark_reads(listing.files[0], given, self._declared(name))
 
     def skipped(self) -> dict[Path, str]:
         """What lies in the folders of the inputs and is not read, and why."""

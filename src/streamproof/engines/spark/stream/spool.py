@@ -25,7 +25,7 @@ from streamproof.errors import InputError
 from streamproof.events.files import ColumnMapping, Reader, read
 from streamproof.events.files.metadata import with_metadata
 from streamproof.events.files.writer import table_of
-from streamproof.events.schema import Schema
+from streamproof.events.schema import FLOAT64, INT64, NULL, STRING, Schema
 from streamproof.events.stream import CONTROL
 from streamproof.events.time import FOREVER
 from streamproof.thresholds import SPOOLED
@@ -44,7 +44,10 @@ def spool(ledger: Ledger, files: Sequence[Path], mapping: ColumnMapping | None, 
     _remove_unfinished(ledger)
     for file in files:
         entry = ledger.entry_of(file)
-        known = schema or next((_schema_of(entry) for entry in ledger.entries if entry.parts), None)
+        first = next((entry for entry in ledger.entries if entry.parts), None)
+        if schema is None and first is not None:
+            _refuse_other_types(file, mapping, first)
+        known = _schema_of(first) if schema is None and first is not None else schema
         ledger.add(_spooled(file, ledger.folder, entry, mapping, known))
     if not any(entry.parts for entry in ledger.entries):
         name = ledger.entries[0].name if ledger.entries else "it"
@@ -123,6 +126,19 @@ def _schema_of(entry: Entry) -> Schema:
     """The schema of what is spooled already, so that all files of a folder have one."""
     with fitting("file record"):
         return Schema.of(list(entry.schema), unit=entry.unit)  # type: ignore[arg-type]  # one of the units
+
+
+def _refuse_other_types(file: Path, mapping: ColumnMapping | None, first: Entry) -> None:
+    """Refuse a file in which a column that no schema declares is of another type: values would change, or be lost."""
+    known = _schema_of(first)
+    for name, kind in read(file, mapping=mapping).schema:
+        if name in known and kind not in (NULL, known[name]) and (kind, known[name]) != (INT64, FLOAT64):
+            raise InputError(
+                f'the column "{name}" is {kind} in {file.name} and {known[name]} in {first.name}',
+                at=str(file),
+                fix=f'declare its type with the source: source("S", {{"{name}": "{STRING}", …}})',
+                name="type_mismatch",
+            )
 
 
 def _apart(table: pa.Table, number: int) -> pa.Table:

@@ -1,0 +1,42 @@
+"""Where a command writes: refused before anything is read, if it cannot be written, or would write over something.
+
+>>> refuse_outputs({"--out": Path("a.csv")}, [Path("a.csv")])
+Traceback (most recent call last):
+    ...
+streamproof.errors.InputError: a.csv is read and cannot be written too
+  at: --out a.csv
+  fix: choose another path
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from streamproof.errors import InputError
+from streamproof.events.files.rejects import exists
+from streamproof.events.files.writer import check_target
+
+
+def refuse_outputs(
+    outputs: Mapping[str, Path | None],
+    inputs: Iterable[Path] = (),
+    *,
+    replaced: Iterable[str] = (),
+    ours: Iterable[str] = (),
+) -> None:
+    """Refuse files, by their options, that cannot be written.
+
+    ``replaced`` may be there already; ``ours`` was made by the run that this one goes on with.
+    """
+    taken = {path.resolve(): f"{path} is read and cannot be written too" for path in inputs}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if path.resolve() in taken:
+            raise InputError(taken[path.resolve()], at=f"{option} {path}", fix="choose another path")
+        taken[path.resolve()] = f"{path} is written by {option} already"
+        check_target(path.resolve(), overwrite=option in replaced or option != "--out")
+        if option not in (*replaced, *ours, "--out") and os.path.lexists(path):
+            raise exists(path)
