@@ -102,6 +102,19 @@ class Curve:
                     return time
         return inf
 
+    def exceeds(self, level: Exact) -> Fraction | float:
+        """The time after which the curve is above this level: its upper inverse."""
+        wanted = exact(level)
+        for number, piece in enumerate(self.pieces):
+            if piece.value > wanted or piece.right > wanted:
+                return piece.start
+            end = self.pieces[number + 1].start if number + 1 < len(self.pieces) else None
+            if piece.slope > 0:
+                time = piece.start + (wanted - piece.right) / piece.slope
+                if end is None or time < end:
+                    return time
+        return inf
+
     def __add__(self, other: Curve) -> Curve:
         starts = sorted({*self.breakpoints, *other.breakpoints})
         pieces = [

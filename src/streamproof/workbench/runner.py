@@ -303,6 +303,7 @@ def _work(task: Task) -> dict[str, Any]:
 def _outside(where: str, tasks: Sequence[Task], options: Options, seed: int) -> Iterator[tuple[Sequence[Task], Tally]]:
     engines = tuple(dict.fromkeys(task.engine for task in tasks))
     waiting, running = list(reversed(tasks)), dict[Future[dict[str, Any]], Task]()
+    others = multiprocessing.active_children()
     pool = ProcessPoolExecutor(
         options.jobs, multiprocessing.get_context("spawn"), _open, (where, engines, options, seed)
     )
@@ -315,7 +316,11 @@ def _outside(where: str, tasks: Sequence[Task], options: Options, seed: int) -> 
             for done in wait(running, return_when=FIRST_COMPLETED).done:
                 yield [running.pop(done)], Tally.from_dict(done.result())
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        if waiting or running:  # nobody wants the rest
+            for worker in multiprocessing.active_children():
+                if worker not in others:
+                    worker.terminate()
+        pool.shutdown(cancel_futures=True)  # waits: a process that ends before its pool does may wait for ever
 
 
 # --- on from where it stopped -----------------------------------------------------------------------------------------
