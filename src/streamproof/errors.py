@@ -8,7 +8,7 @@ hop must be positive, got 0
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from html import escape
 from typing import Any, Final, Literal, TypeVar, get_args
@@ -59,12 +59,15 @@ class StreamproofError(Exception):
         self.others: tuple[StreamproofError, ...] = ()  # what else is wrong, found in one go
 
     def __str__(self) -> str:
-        lines = [shortened(self.what)]
-        if self.at:
-            lines.append(f"  at: {shortened(self.at)}")
-        if self.fix:
-            lines.append(f"  fix: {shortened(self.fix)}")
-        return "\n".join([printable("\n".join(lines)), *map(str, self.others)])
+        return "\n".join(_in_lines(what, at, fix) for _, what, at, fix in self.told())
+
+    def told(self) -> Iterator[tuple[str, str, str, str]]:
+        """Name, what, at and fix of each error for people; a place or a fix that the one before has is not repeated."""
+        place = way = None
+        for error in (self, *self.others):
+            at, fix = ("" if error.at == place else error.at or ""), ("" if error.fix == way else error.fix or "")
+            place, way = error.at, error.fix
+            yield error.name, _for_people(error.what), _for_people(at), _for_people(fix)
 
     def as_dict(self) -> dict[str, Any]:
         """The error as one JSON object, as ``--json`` prints it; the others, if there are any, are a list in it."""
@@ -84,6 +87,14 @@ class StreamproofError(Exception):
         for error in (self, *self.others):
             error.at = f"{place}{between}{error.at}" if error.at else place
         return self
+
+
+def _for_people(text: str) -> str:
+    return printable(shortened(text))
+
+
+def _in_lines(what: str, at: str, fix: str) -> str:
+    return "\n".join([what, *([f"  at: {at}"] if at else []), *([f"  fix: {fix}"] if fix else [])])
 
 
 MOST_AT_ONCE: Final = 20

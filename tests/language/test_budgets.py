@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -202,6 +203,15 @@ def seconds(language: object, text: str) -> float:
         assert len(str(error)) < 2000, "the message repeats the text"  # noqa: PT017  # many texts are no error
         str(error).encode()
     return time.process_time() - begun
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _only_what_is_new() -> Iterator[None]:
+    """What other tests left behind is not looked through for garbage again and again."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.mark.parametrize(("language", "text"), CASES)

@@ -108,7 +108,7 @@ WRONG = [
     ),
     (
         S.tumbling(5).uda("twavg", "value", params={"p": 1}), "bad_plan", 'uda twavg@1 has no parameter "p"',
-        "plan: uda(tumbling(size=5), twavg=twavg(value), p=1)", "none are known here",
+        "plan: uda(tumbling(size=5), twavg=twavg(value), p=1)", "it takes none",
     ),
     (
         S.session(5, key="keys"), "unknown_column", 'unknown column "keys"', "plan: session(timeout=5, key=keys)",

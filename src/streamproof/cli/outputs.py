@@ -30,13 +30,14 @@ def refuse_outputs(
 
     ``replaced`` may be there already; ``ours`` was made by the run that this one goes on with.
     """
-    taken = {path.resolve(): f"{path} is read and cannot be written too" for path in inputs}
+    taken = {os.path.realpath(path): f"{path} is read and cannot be written too" for path in inputs}
     for option, path in outputs.items():
         if path is None:
             continue
-        if path.resolve() in taken:
-            raise InputError(taken[path.resolve()], at=f"{option} {path}", fix="choose another path")
-        taken[path.resolve()] = f"{path} is written by {option} already"
-        check_target(path.resolve(), overwrite=option in replaced or option != "--out")
+        place = os.path.realpath(path)  # which follows no circles
+        if place in taken:
+            raise InputError(taken[place], at=f"{option} {path}", fix="choose another path")
+        taken[place] = f"{path} is written by {option} already"
+        check_target(Path(place), overwrite=option in replaced or option != "--out")
         if option not in (*replaced, *ours, "--out") and os.path.lexists(path):
             raise exists(path)

@@ -65,12 +65,12 @@ def show_error(error: StreamproofError, *, as_json: bool) -> None:
         print_line(json.dumps(error.as_dict(), ensure_ascii=False))
         return
     sys.stdout.flush()
-    for one in (error, *error.others):
-        err.print(f"[bold red]{one.name}[/]: {escape(safe_text(one.what))}")
-        if one.at:
-            err.print(f"  [dim]at:[/] {escape(safe_text(one.at))}")
-        if one.fix:
-            err.print(f"  [dim]fix:[/] {escape(safe_text(one.fix))}")
+    for name, what, at, fix in error.told():
+        err.print(f"[bold red]{name}[/]: {escape(safe_text(what))}")
+        if at:
+            err.print(f"  [dim]at:[/] {escape(safe_text(at))}")
+        if fix:
+            err.print(f"  [dim]fix:[/] {escape(safe_text(fix))}")
 
 
 def show_history(history: History, *, most: int) -> None:
@@ -78,7 +78,7 @@ def show_history(history: History, *, most: int) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("from", "to", *history.schema.names):
         table.add_column(escape(safe_text(name)), no_wrap=True)
-    head = History(history.schema, history.rows.slice(0, most))
+    head = History(history.schema, history.rows.slice(0, min(most, history.rows.num_rows)))
     for row in head.to_rows()[:most]:
         cells = (_cell(row.payload[name]) for name in history.schema.names)
         table.add_row(*(show_moment(tick, history.schema.unit) for tick in (row.le, row.re)), *cells)

@@ -14,7 +14,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
-from streamproof.errors import PlanError, StreamproofError, did_you_mean, each
+from streamproof.errors import PlanError, StreamproofError, did_you_mean, each, together
 from streamproof.events.schema import Schema
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
@@ -98,18 +98,26 @@ def from_data(data: object, path: str = "plan", depth: int = 0) -> Plan:
 
 
 def _read_fields(kind: type[Node], data: Mapping[str, Any], path: str, depth: int) -> dict[str, Any]:
+    """Few calls within each other, because plans may be nested deeply."""
     known = {_key(field.name): field for field in fields(kind)}
-    odd = [key for key in data if key not in known and key != "op"]
-    given = [key for key, field in known.items() if key in data or field.default is MISSING]
-
-    def value(key: str) -> Any:
-        if key not in known:
-            raise PlanError(f'{kind.op} has no field "{key}"', at=path, fix=did_you_mean(key, known))
-        if key not in data:
-            raise PlanError(f'{kind.op} needs the field "{key}"', at=path, fix=f"its fields are: {', '.join(known)}")
-        return _read_field(kind, known[key], data[key], f"{path}.{key}", depth)
-
-    return dict(zip((known[key].name for key in given), each([*odd, *given], value), strict=True))
+    errors: list[StreamproofError] = [
+        PlanError(f'{kind.op} has no field "{key}"', at=path, fix=did_you_mean(str(key), known))
+        for key in data
+        if key not in known and key != "op"
+    ]
+    values = {}
+    for key, field in known.items():
+        if key in data:
+            try:
+                values[field.name] = _read_field(kind, field, data[key], f"{path}.{key}", depth)
+            except StreamproofError as error:
+                errors.append(error)
+        elif field.default is MISSING:
+            fix = f"its fields are: {', '.join(known)}"
+            errors.append(PlanError(f'{kind.op} needs the field "{key}"', at=path, fix=fix))
+    if errors:
+        raise together(errors)
+    return values
 
 
 def _read_field(kind: type[Node], field: Field[Any], value: Any, path: str, depth: int) -> Any:

@@ -128,3 +128,12 @@ def test_ctrl_c_leaves_no_process_behind(folder: Path) -> None:
     done = subprocess.run(command, cwd=Path(__file__).parents[3], check=False, timeout=600).returncode
     assert done == 0
     assert read_output(folder / "out") == local(SALES, {"S": sp.PhysicalStream.concat(sales(files=40))})
+
+
+def test_a_file_without_events_is_a_stream_without_events(spark: SparkSession, folder: Path) -> None:
+    (folder / "none.csv").write_text("at,k,v\n")
+    stream = sp.source("S", {"k": "string", "v": "int64"}).tumbling(4).aggregate(n=sp.count())
+    mapping = {"S": sp.ColumnMapping(start="at")}
+    run = FileRun(stream.plan, {"S": folder / "none.csv"}, folder / "cp", Settings(), time=mapping)
+    run_files(spark, run, FileSink(folder / "out", content="cht"))
+    assert len(read_output(folder / "out")) == 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -239,7 +240,7 @@ def read_output(folder: str | Path) -> History:
 
     While a run goes on, it is what the run had recorded at some moment.
     """
-    place = Path(folder).resolve()
+    place = Path(os.path.realpath(folder))
     for _ in range(_ATTEMPTS):
         state = _state(place, folder)
         try:

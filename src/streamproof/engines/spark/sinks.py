@@ -8,6 +8,7 @@ over, or left out if the folder has it already.
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -168,7 +169,7 @@ class FileSink:
         ):
             if value not in known:
                 raise InputError(f"unknown {word} {value!r}", fix=f"use one of {', '.join(known)}")
-        self.folder, self.content, self.format, self.compact = Path(folder).resolve(), content, format, compact
+        self.folder, self.content, self.format, self.compact = Path(os.path.realpath(folder)), content, format, compact
         self.emit: Emit = "events" if content == "events" else "rows"
         self._on_step = on_step or (lambda _step, _number: None)
 

@@ -148,7 +148,8 @@ def _target(rejects: str | Path | None, source: Path) -> Path | None:
     if rejects is None:
         return None
     place = Path(rejects).absolute()  # links stay as they are, and are refused
-    if place.resolve() == source or not place.parent.is_dir():
-        what = "is the file that is read" if place.resolve() == source else "is in a folder that does not exist"
+    is_read = os.path.realpath(place) == os.path.realpath(source)
+    if is_read or not place.parent.is_dir():
+        what = "is the file that is read" if is_read else "is in a folder that does not exist"
         raise InputError(f"the rejects file {rejects} {what}", at=str(place), fix="choose another path")
     return place

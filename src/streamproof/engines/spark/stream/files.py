@@ -9,6 +9,7 @@ from the same checkpoint.
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -111,11 +112,11 @@ class FileRun:
         )
 
     def _place(self, name: str) -> Path:
-        return Path(self.inputs[name]).resolve()
+        return Path(os.path.realpath(self.inputs[name]))
 
     @property
     def _home(self) -> Path:
-        return Path(self.checkpoint).resolve()
+        return Path(os.path.realpath(self.checkpoint))
 
     def _ledger(self, name: str, layout: Layout | None) -> Ledger:
         safe = name if re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}", name) else digest_of(name.encode())[:24]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial, reduce
@@ -357,7 +358,7 @@ def make_query(
         apart, given = read_apart(plan)
         sources = open_sources(inputs, time, given)
         typed = prepare(apart, {name: source.schema for name, source in sources.items()}, settings)
-        folder = None if checkpoint is None else Path(checkpoint).resolve()
+        folder = None if checkpoint is None else Path(os.path.realpath(checkpoint))
         return StreamQuery(
             spark, typed, sources, settings, Options(**options),
             checkpoint=folder, extra=extra, in_order=in_order, plan=plan,

@@ -26,7 +26,7 @@ from streamproof.events.files import ColumnMapping, Reader, read
 from streamproof.events.files.metadata import with_metadata
 from streamproof.events.files.writer import table_of
 from streamproof.events.schema import FLOAT64, INT64, NULL, STRING, Schema
-from streamproof.events.stream import CONTROL
+from streamproof.events.stream import CONTROL, PhysicalStream
 from streamproof.events.time import FOREVER
 from streamproof.thresholds import SPOOLED
 
@@ -38,7 +38,8 @@ _PART: Final = re.compile(r"[0-9]{6,}-[0-9a-f]{12}-[0-9]{6,}\.parquet")
 def spool(ledger: Ledger, files: Sequence[Path], mapping: ColumnMapping | None, schema: Schema | None = None) -> None:
     """The events of new files as Parquet files.
 
-    Without a schema, that of the first file with rows is the one of all. Rows that cannot be read are in `rejected`.
+    Without a schema, that of the first file with rows is the one of all. With one, files need not have events: a part
+    without rows tells Spark the columns. Rows that cannot be read are in `rejected`.
     """
     ledger.folder.mkdir(parents=True, exist_ok=True)
     _remove_unfinished(ledger)
@@ -48,7 +49,8 @@ def spool(ledger: Ledger, files: Sequence[Path], mapping: ColumnMapping | None, 
         if schema is None and first is not None:
             _refuse_other_types(file, mapping, first)
         known = _schema_of(first) if schema is None and first is not None else schema
-        ledger.add(_spooled(file, ledger.folder, entry, mapping, known))
+        needs_part = schema is not None and first is None
+        ledger.add(_spooled(file, ledger.folder, entry, mapping, known, needs_part=needs_part))
     if not any(entry.parts for entry in ledger.entries):
         name = ledger.entries[0].name if ledger.entries else "it"
         raise InputError(f"there are no events in {name}", at=str(ledger.folder), fix="give files with events")
@@ -94,7 +96,15 @@ def _names_in_log(folder: Path) -> str:
     return "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files)
 
 
-def _spooled(file: Path, folder: Path, entry: Entry, mapping: ColumnMapping | None, schema: Schema | None) -> Entry:
+def _spooled(
+    file: Path,
+    folder: Path,
+    entry: Entry,
+    mapping: ColumnMapping | None,
+    schema: Schema | None,
+    *,
+    needs_part: bool,
+) -> Entry:
     name = file.name if len(file.name.encode()) <= LONGEST else f"{entry.number:06}"
     rejects = folder / f"_{name}.rejects.jsonl"
     rejects.unlink(missing_ok=True)
@@ -103,6 +113,8 @@ def _spooled(file: Path, folder: Path, entry: Entry, mapping: ColumnMapping | No
     if reader.makes_ids:
         tables = (_apart(table, entry.number) for table in tables)
     parts = []
+    if needs_part:
+        tables = _at_least_one(tables, reader.schema)
     for number, table in enumerate(tables):
         target = folder / f"{entry.number:06}-{entry.digest[:12]}-{number:06}.parquet"
         write_whole(with_metadata(table, reader.schema), target)
@@ -120,6 +132,12 @@ def _tables(reader: Reader) -> Iterator[pa.Table]:
         if chunk.kinds.tolist() == [2] and chunk.rows["le"][0].as_py() == FOREVER:
             continue  # the reader adds it to files without CTIs; the end is told when all sources are read
         yield _without_nulls(table_of(chunk))
+
+
+def _at_least_one(tables: Iterator[pa.Table], schema: Schema) -> Iterator[pa.Table]:
+    first = next(tables, None)
+    yield _without_nulls(table_of(PhysicalStream.from_events([], schema=schema))) if first is None else first
+    yield from tables
 
 
 def _schema_of(entry: Entry) -> Schema:
