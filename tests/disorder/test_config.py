@@ -43,6 +43,14 @@ def test_the_published_listing_as_it_stands() -> None:
     assert (experiment.factor, experiment.min_delay, experiment.max_delay, experiment.seed) == (20, 0, 2000, 42)
 
 
+def test_the_names_of_the_original_program_are_told_as_ours() -> None:
+    document = {"rawFilePath": "a.csv", "srcTimeScale": "ps", "generatorConfigurations": [], "keySelect": 4}
+    with pytest.raises(InputError, match="rawFilePath is a name of the original program") as found:
+        configuration_of(document)
+    assert "srcTimeScale is dataSource.time.sourceTimeUnit" in str(found.value.fix)
+    assert "keySelect is nothing: filter the file before" in str(found.value.fix)
+
+
 def test_what_is_said_of_the_source_may_stand_beside_it() -> None:
     inside = {"dataSource": {"file": "a.csv", "time": {"timeIndex": 1}, "header": True}, **EXPERIMENTS}
     beside = {"dataSource": {"file": "a.csv"}, "time": {"timeIndex": 1}, "header": True, **EXPERIMENTS}

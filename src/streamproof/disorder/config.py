@@ -105,6 +105,7 @@ def read_configuration(path: Path, modules: Collection[str] = ()) -> Configurati
 
 def configuration_of(document: object, folder: Path = Path(), modules: Collection[str] = ()) -> Configuration:
     """A configuration from plain data."""
+    _refuse_other_names(document)
     top = _Keys(document, "the configuration")
     source = _source(_with_beside(top.take("dataSource", needed=True), top), folder)
     entries = top.take("experimentDataConfigurations", needed=True)
@@ -130,6 +131,27 @@ def configuration_of(document: object, folder: Path = Path(), modules: Collectio
         experiments = tuple(replace(e, per_key=e.per_key is not False) for e in experiments)
     assert isinstance(document, Mapping)
     return Configuration(source, experiments, document)
+
+
+_OF_THE_PROGRAM: Final = {
+    "rawFilePath": "dataSource.file",
+    "timeIndex": "dataSource.time.timeIndex",
+    "srcTimeScale": "dataSource.time.sourceTimeUnit",
+    "generatorConfigurations": "experimentDataConfigurations, with targetOutOfOrderFactor for outOfOrder",
+    "outputFilePath": "the option --out",
+    "keySelect": "nothing: filter the file before",
+    "startTime": "nothing: filter the file before",
+    "endTime": "nothing: filter the file before",
+}
+"""What the program of the configuration's inventors calls things, and what they are called here."""
+
+
+def _refuse_other_names(document: object) -> None:
+    found = [name for name in _OF_THE_PROGRAM if isinstance(document, Mapping) and name in document]
+    if "rawFilePath" in found or "generatorConfigurations" in found:
+        ours = "; ".join(f"{name} is {_OF_THE_PROGRAM[name]}" for name in found)
+        what = f"{found[0]} is a name of the original program, whose configurations have another form"
+        raise InputError(what, at="the configuration", fix=f"write it in the form of the paper: {ours}")
 
 
 def _with_beside(source: object, top: _Keys) -> object:

@@ -27,19 +27,26 @@ def demanded(typed: Typed, frontiers: Mapping[str, int], emission: Emission) -> 
 
     Under the policy ``final`` the output waits for whatever is not settled, so nothing is demanded of it.
     """
-    return BEGINNING if emission == "final" else _visit(typed, frontiers, BEGINNING)
+    return BEGINNING if emission == "final" else _visit(typed, frontiers, BEGINNING, {})
 
 
-def _visit(typed: Typed, frontiers: Mapping[str, int], group: int) -> int:
+def _visit(typed: Typed, frontiers: Mapping[str, int], group: int, known: dict[tuple[int, int], int]) -> int:
+    """What is read twice is looked at once; inside of groups, once for each CTI that a group has."""
+    if (id(typed), group) not in known:
+        known[id(typed), group] = _least(typed, frontiers, group, known)
+    return known[id(typed), group]
+
+
+def _least(typed: Typed, frontiers: Mapping[str, int], group: int, known: dict[tuple[int, int], int]) -> int:
     node = typed.node
     if isinstance(node, nodes.Source):
         return frontiers.get(node.name, BEGINNING)
     if isinstance(node, nodes.GroupInput):
         return group
     if isinstance(node, nodes.GroupApply):
-        inner = _visit(typed.inputs[0], frontiers, group)
-        return _visit(typed.inputs[1], frontiers, inner)
-    least = min(_visit(part, frontiers, group) for part in typed.inputs)
+        inner = _visit(typed.inputs[0], frontiers, group, known)
+        return _visit(typed.inputs[1], frontiers, inner, known)
+    least = min(_visit(part, frontiers, group, known) for part in typed.inputs)
     return least if least in (BEGINNING, FOREVER) else _after(node, least)
 
 
