@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 import streamproof
 
+ROOT = Path(__file__).parents[1]
+OLDEST = "3.11.0"
 HEAVY = ("pyspark", "duckdb", "polars", "hypothesis", "pyarrow", "numpy", "sqlglot", "psycopg", "typer", "rich")
 PROBE = """
 import sys, time
@@ -49,3 +55,16 @@ def test_names_for_type_checkers_are_the_names_that_load() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'sourze'"):
         streamproof.sourze  # noqa: B018
+
+
+def test_what_is_locked_can_be_installed_with_the_oldest_python() -> None:
+    """The first one that we name, not only the one that wrote the lock."""
+    locked = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements.lock").read_text("utf-8"), re.MULTILINE))
+    refusing = [
+        f"{name} {one.version}: {wanted}"
+        for one in distributions()
+        if (name := canonicalize_name(one.metadata["Name"])) in locked
+        and (wanted := one.metadata["Requires-Python"])
+        and OLDEST not in SpecifierSet(wanted)
+    ]
+    assert refusing == []
