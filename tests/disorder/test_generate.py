@@ -121,6 +121,14 @@ def test_one_stray_quote_loses_one_line(configured, written, tmp_path: Path) -> 
     assert "does not end" in (tmp_path / "s.rejects.jsonl").read_text()
 
 
+def test_quotes_may_mean_nothing_in_every_format(configured, written, tmp_path: Path) -> None:
+    path = written("s.csv", "t,x\n" + "".join(f'{n},"{n} inch\n' for n in range(40)))
+    experiment = {"maxDelay": 50, "output": {"path": "o.parquet", "format": "parquet"}}
+    (outcome,) = generate_disorder(configured(path, "t", experiment, quote=False), out=tmp_path)
+    assert outcome.manifest["source"]["rejected"] == 0
+    assert set(pq.read_table(outcome.path)["x"].to_pylist()) == {f'"{n} inch' for n in range(40)}
+
+
 def test_a_header_is_found_out(configured, written, tmp_path: Path) -> None:
     with_header = written("a.csv", "when,x\n" + "".join(f"{n},x\n" for n in range(10)))
     without = written("b.csv", "".join(f"{n},x\n" for n in range(10)))
