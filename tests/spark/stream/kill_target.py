@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import streamproof as sp
 from streamproof.engines.base import Settings
 from streamproof.engines.spark.session import session
+from streamproof.engines.spark.session import settings as of_spark
 from streamproof.engines.spark.sinks import Content, FileSink, OutputBatch
 from streamproof.engines.spark.stream.files import FileRun, run_files
 from streamproof.errors import StreamproofError
@@ -69,6 +70,10 @@ CHANGED: dict[str, Mapping[str, Any]] = {
     "files: three": {"files_per_batch": 3},
     "not compact": {"compact": False},
     "not in memory": {"keep_in_memory": False},
+    "Spark: parts": {"spark": {"spark.sql.shuffle.partitions": "3"}},
+    "Spark: zone": {"spark": {"spark.sql.session.timeZone": "Asia/Tokyo", "spark.sql.ansi.enabled": "false"}},
+    "Spark: upper case": {"spark": {"spark.sql.caseSensitive": "true"}},
+    "Spark: rows at a time": {"spark": {"spark.sql.execution.arrow.maxRecordsPerBatch": "7"}},
 }
 """What is not as it was at the start."""
 
@@ -157,7 +162,8 @@ def drive(spark: SparkSession, folder: Path, plan: str, given: Mapping[str, Any]
     sink = FileSink(
         folder / "out", content=told["content"], format=told["format"], compact=told["compact"], on_step=on_step
     )
-    run_files(spark, run, sink, watcher=watcher)
+    with of_spark(spark, told.get("spark", {})):
+        run_files(spark, run, sink, watcher=watcher)
 
 
 def main(folder: Path, plan: str, step: str, number: int, *changes: str) -> None:
