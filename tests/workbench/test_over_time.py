@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,6 +49,13 @@ def nothing(*_: Any, **__: Any) -> None:
     """What does not look."""
 
 
+def only_younger(known: ledger.Ledger, listing: ledger.Listing) -> list[Path]:
+    """New files, and none that is older than one that was taken."""
+    taken = {entry.name for entry in known.entries}
+    newest = max((file.stat().st_mtime for file in listing.files if file.name in taken), default=0.0)
+    return [file for file in listing.files if file.name not in taken and file.stat().st_mtime >= newest]
+
+
 @pytest.mark.parametrize("what", CHANGES)
 def test_what_is_changed_is_refused_or_harmless(bench: Bench, what: str) -> None:
     for intent in everything()[::12]:
@@ -64,12 +72,14 @@ def test_what_happens_to_files_is_refused_or_harmless(bench: Bench, what: str) -
 PLANTED: dict[str, tuple[Any, str, Callable[..., Any], str]] = {
     "emission": (saving, "refuse_other", nothing, "local"),
     "horizon": (saving, "refuse_other", nothing, "local"),
+    "late": (ledger.Ledger, "new", only_younger, "spark-buckets"),
     "grown": (ledger, "_refuse_changed", nothing, "spark-buckets"),
     "replaced": (ledger, "_refuse_changed", nothing, "spark-buckets"),
     "renamed": (ledger.Ledger, "_refuse_renamed", nothing, "spark-buckets"),
     "half": (over_time, "refuse_unfinished", nothing, "spark-buckets"),
     "killed": (spool, "_remove_unfinished", nothing, "spark-buckets"),
     "gone": (sinks, "refuse_other_place", nothing, "spark-buckets"),
+    "emptied": (sinks, "refuse_other_place", nothing, "spark-buckets"),
     "older": (sinks, "refuse_other_place", nothing, "spark-buckets"),
 }
 

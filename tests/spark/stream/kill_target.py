@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 import streamproof as sp
 from streamproof.engines.base import Settings
+from streamproof.engines.spark.output import expanded, read_state
 from streamproof.engines.spark.session import session
+from streamproof.engines.spark.session import settings as of_spark
 from streamproof.engines.spark.sinks import Content, FileSink, OutputBatch
 from streamproof.engines.spark.stream.files import FileRun, run_files
 from streamproof.errors import StreamproofError
@@ -69,6 +71,10 @@ CHANGED: dict[str, Mapping[str, Any]] = {
     "files: three": {"files_per_batch": 3},
     "not compact": {"compact": False},
     "not in memory": {"keep_in_memory": False},
+    "Spark: parts": {"spark": {"spark.sql.shuffle.partitions": "3"}},
+    "Spark: zone": {"spark": {"spark.sql.session.timeZone": "Asia/Tokyo", "spark.sql.ansi.enabled": "false"}},
+    "Spark: upper case": {"spark": {"spark.sql.caseSensitive": "true"}},
+    "Spark: rows at a time": {"spark": {"spark.sql.execution.arrow.maxRecordsPerBatch": "7"}},
 }
 """What is not as it was at the start."""
 
@@ -112,13 +118,20 @@ def last(folder: Path, pattern: str) -> Path:
     return max(folder.glob(pattern))
 
 
+def last_of_output(folder: Path) -> Path:
+    """The last file that counts; one that a kill left before it was recorded is written again, whatever is in it."""
+    state = read_state(folder / "out")
+    assert state is not None, "the first run wrote one"
+    return folder / "out" / max(part.name for part in expanded(folder / "out", (*state.files, *state.open)))
+
+
 DAMAGED: dict[str, Callable[[Path], Any]] = {
     "output gone": lambda folder: away(folder / "out"),
     "output of an earlier moment": lambda folder: away(folder / "out", folder / "out-before"),
     "checkpoint of an earlier moment": lambda folder: away(folder / "cp", folder / "cp-before"),
     "checkpoint gone": lambda folder: away(folder / "cp"),
-    "file of the output lost": lambda folder: altered(last(folder, "out/*-*.parquet"), lambda data: None),
-    "file of the output cut": lambda folder: altered(last(folder, "out/*-*.parquet"), lambda data: data[:-9]),
+    "file of the output lost": lambda folder: altered(last_of_output(folder), lambda data: None),
+    "file of the output cut": lambda folder: altered(last_of_output(folder), lambda data: data[:-9]),
     "state of the output cut": lambda folder: altered(last(folder, "out/_stream*"), lambda data: data[:-9]),
     "claim cut": lambda folder: altered(last(folder, "cp/streamproof.json"), lambda data: data[:-9]),
     "input grown": lambda folder: altered(folder / "in/000000.parquet", lambda data: data + data),
@@ -157,11 +170,14 @@ def drive(spark: SparkSession, folder: Path, plan: str, given: Mapping[str, Any]
     sink = FileSink(
         folder / "out", content=told["content"], format=told["format"], compact=told["compact"], on_step=on_step
     )
-    run_files(spark, run, sink, watcher=watcher)
+    with of_spark(spark, told.get("spark", {})):
+        run_files(spark, run, sink, watcher=watcher)
 
 
 def main(folder: Path, plan: str, step: str, number: int, *changes: str) -> None:
-    spark = session(**FAST)
+    place = folder / "spark"  # which goes with the folder: what is killed leaves it there
+    place.mkdir(exist_ok=True)
+    spark = session(**{**FAST, "spark.local.dir": str(place)})
     for change in changes:
         told(folder, change, "tried")
         try:

@@ -81,6 +81,7 @@ CASES: dict[str, tuple[Given, Given, str | None]] = {
     "inputs: when files come": ({"reader": {"maxFilesPerTrigger": "3"}}, {"reader": {"maxFilesPerTrigger": "1"}}, None),
     "sink": ({}, {"sink": CallSink(print)}, 'sink="FileSink", this run has sink="CallSink"'),
     "emit": ({"sink": CallSink(print)}, {"sink": CallSink(print, emit="rows")}, 'emit="events"'),
+    "content: of events": ({}, {"content": "cht"}, 'emit="events", this run has emit="rows"'),
     "content": ({"content": "rows"}, {"content": "cht"}, 'content="rows", this run has content="cht"'),
     "format": ({}, {"file_format": "jsonl"}, 'format="parquet", this run has format="jsonl"'),
     "compact": ({}, {"compact": False}, None),
@@ -197,6 +198,7 @@ def test_what_differs_is_refused_in_words(name: str, spark: SparkSession, folder
             other.open(second._output(second.claim(other).run))
         assert words in raised.value.what
         assert raised.value.fix
+        assert ('give the sink content="events"' in raised.value.fix) == ('emit="events"' in words)
         assert str(folder) in str(raised.value.at)
     finally:
         for key, value in kept.items():

@@ -77,8 +77,10 @@ def _read(file: Path) -> Claim:
 
 
 def _refuse_other(found: Claim, wanted: Claim, folder: Path) -> None:
-    at = str(folder)
-    refuse_other(found.facts, plain(wanted.facts), saved="the checkpoint", running="this run", at=at, fix=SAME)
+    at, now, emit = str(folder), plain(wanted.facts), found.facts.get("emit")
+    only_the_sink = {**found.facts, "emit": now.get("emit")} == now
+    fix = f"give the sink {_CONTENT.get(emit, emit)}; or {ANEW}" if only_the_sink else SAME
+    refuse_other(found.facts, now, saved="the checkpoint", running="this run", at=at, fix=fix)
     if found.plan != wanted.plan:
         text = "the checkpoint belongs to another plan, or to one that was rewritten in another way"
         raise InputError(text, at=at, fix=SAME)
@@ -99,6 +101,10 @@ def _refuse_other(found: Claim, wanted: Claim, folder: Path) -> None:
 
 
 SAME: Final = f"run what it was made for; or {ANEW}"
+_CONTENT: Final[Mapping[Any, str]] = {
+    "events": 'content="events" (a CallSink emit="events")',
+    "rows": 'content="rows" or "cht", as it had (a CallSink emit="rows")',
+}
 
 
 def _refuse_other_stages(found: Claim, wanted: Claim, folder: Path) -> None:
