@@ -310,13 +310,14 @@ def ipc(data: bytes, folder: Path) -> None:
     _read_file(put(folder, "S.arrow", data))
 
 
-@target("input-option", "cli/inputs.py:split_input", words=f"S = / .. {_MAP}")
+@target("input-option", "cli/inputs.py:split_input", "cli/inputs.py:read_separator", words=f"S = / .. {_MAP}")
 def input_option(data: bytes, folder: Path) -> None:
-    from streamproof.cli.inputs import mapping_for, split_input
+    from streamproof.cli.inputs import mapping_for, read_separator, split_input
 
     text = text_of(data)
-    with refusing():
-        split_input(text)
+    for read in (split_input, read_separator):
+        with refusing():
+            read(text)
     mapping_for("S", [text])
 
 
@@ -461,6 +462,7 @@ def file_record(data: bytes, folder: Path) -> None:
     "document",
     "documents.py:parse",
     "documents.py:load",
+    "documents.py:read_text",
     words='{ } [ ] : , " \\u \\ud800 true null NaN Infinity 1e400 -0 1_0',
 )
 def document(data: bytes, folder: Path) -> None:
