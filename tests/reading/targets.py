@@ -12,10 +12,11 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 from streamproof.errors import StreamproofError
 from streamproof.events.schema import Schema
@@ -394,16 +395,24 @@ def replay_manifest(data: bytes, folder: Path) -> None:
         len(recorded.due)
 
 
-@target("replay-to", "disorder/targets.py:open_target", words="tcp:// kafka:// :9999 [ ] / @ ? key=v localhost -")
+@target(
+    "replay-to",
+    "disorder/targets.py:open_target",
+    words="tcp:// kafka:// :9999 :x [ ] :: / @ ? & acks=all = localhost . - %00 # , ~",
+)
 def replay_to(data: bytes, folder: Path) -> None:
-    """The name of a target; nothing is sent."""
+    """The name of a target; nobody is called, and folders are made here alone."""
+    from streamproof.disorder import targets
     from streamproof.disorder.replaying import Recording
-    from streamproof.disorder.targets import open_target
 
-    text = text_of(data)
-    if "://" not in text or text.startswith(("kafka", "tcp://1", "tcp://l")):
-        return  # folders are made where they are named; nobody is called
-    open_target(text, Recording(put(folder, "in.csv", b"1,2\n5,3\n"), unit="ms"))
+    text, recorded = text_of(data), Recording(put(folder, "in.csv", b"1,2\n5,3\n"), unit="ms")
+    shutil.rmtree(folder / "to", ignore_errors=True)
+    if "://" not in text:
+        (folder / "to").mkdir()
+        targets.open_target(f"{folder}/to/{text.replace('/', '')}", recorded)
+        return
+    with patch.object(targets, "Tcp"), patch.object(targets, "Kafka"):
+        targets.open_target(text, recorded)
 
 
 def _forged(data: bytes, kind: str, version: int) -> bytes:
@@ -482,9 +491,13 @@ def document(data: bytes, folder: Path) -> None:
         'experimentDataConfigurations targetOutOfOrderFactor minDelay maxDelay delaySeed distribution perKey outages from to '
         'clockSkew output path name exponential mean normal pareto empirical constant { } [ ] : , " "1/3" 1e300 "ps" os:getcwd')  # fmt: skip
 def disorder(data: bytes, folder: Path) -> None:
+    """A configuration, and what it says of its source, over a source of ours."""
     from streamproof.disorder.config import read_configuration
+    from streamproof.disorder.layout import plan_layout
 
     read = read_configuration(put(folder, "c.json", data))
+    with refusing():
+        plan_layout(replace(read.source, file=put(folder, "r.csv", b"time,v\n1,2\n5,3\n")), work=folder)
     for experiment in read.experiments:
         for unit in ("ps", "s"):
             with refusing():

@@ -47,7 +47,7 @@ def test_good_inputs_get_past_the_first_door(name: str) -> None:
     assert name in REFUSING or any(text.endswith(" read") for text in good), good
 
 
-REFUSING = {"python": "Python is written, never read", "replay-to": "a target is opened by the next line of the user"}
+REFUSING = {"python": "Python is written, never read"}
 
 
 @pytest.mark.parametrize(("does", "found"), [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import os
+import re
 import shutil
 import zlib
 from collections import Counter
@@ -184,12 +185,20 @@ def _numbered(
 
     def number(column: int | str | None) -> int | str | None:
         named = source.header is True and column in columns
-        digits = isinstance(column, str) and column.isdigit() and not named
-        return int(column) if digits and column is not None else column
+        return column if column is None or named else by_number(column)
 
     time = number(source.time_index)
     assert time is not None
     return replace(source, time_index=time, key=number(source.key)), number(arrival)
+
+
+def by_number(column: int | str) -> int | str:
+    """A column by its number, if that is how it is given.
+
+    >>> by_number("2"), by_number("v"), by_number("²")
+    (2, 'v', '²')
+    """
+    return int(column) if isinstance(column, str) and re.fullmatch("[0-9]{1,18}", column) else column
 
 
 def _cells(line: bytes, source: SourceConfig) -> list[str]:
@@ -257,8 +266,7 @@ def _made(  # noqa: PLR0917
 def _place(column: int | str, names: Sequence[str], file: Path) -> int:
     if isinstance(column, str) and column in names:
         return list(names).index(column)
-    if isinstance(column, str) and column.isdigit() and int(column) < len(names):
-        return int(column)
+    column = by_number(column)
     if isinstance(column, int) and 0 <= column < len(names):
         return column
     if isinstance(column, int):

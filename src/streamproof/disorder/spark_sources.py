@@ -27,6 +27,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from streamproof import documents as written
+from streamproof.disorder.layout import by_number
 from streamproof.disorder.replaying import Recording
 from streamproof.errors import InputError
 
@@ -66,11 +67,14 @@ class ReplaySource(DataSource):
 
     def _rows(self) -> int:
         text = self.options.get("rowsPerBatch", self.options.get("rowsperbatch", str(_DEFAULT_ROWS)))
-        if not text.isdigit() or int(text) < 1:
-            raise InputError(
-                f"rowsPerBatch cannot be {text!r}", at=self.name(), fix="give a whole number of at least 1"
-            )
-        return int(text)
+        return self._whole("rowsPerBatch", text, least=1)
+
+    def _whole(self, name: str, text: str, *, least: int) -> int:
+        number = by_number(text)
+        if not isinstance(number, int) or number < least:
+            fix = f"give a whole number of at least {least}"
+            raise InputError(f"{name} cannot be {text!r}", at=self.name(), fix=fix)
+        return number
 
 
 class DisorderSource(ReplaySource):
@@ -81,7 +85,9 @@ class DisorderSource(ReplaySource):
         return "streamproof-disorder"
 
     def _path(self) -> Path:
-        return made_from(self.options.get("config"), int(self.options.get("experiment", "0")))
+        return made_from(
+            self.options.get("config"), self._whole("experiment", self.options.get("experiment", "0"), least=0)
+        )
 
 
 def made_from(config: str | None, number: int) -> Path:
