@@ -384,6 +384,17 @@ def replay_state(data: bytes, folder: Path) -> None:
         Replay(recorded, open_target(str(folder / "out"), recorded, overwrite=True), speed=None, state=state).run()
 
 
+@target("spark-source", words='ingestion_time event_time v 1 2 "x" { } [ ] : , " \\n null 1.5')
+def spark_source(data: bytes, folder: Path) -> None:
+    """A recording as Spark reads it; lines of JSON or of CSV."""
+    from streamproof.disorder.spark_sources import batches, schema_of
+
+    for name in ("s.jsonl", "s.csv"):
+        with refusing():
+            path = put(folder, name, data)
+            list(batches(path, schema_of(path), 0, len(data)))
+
+
 @target("replay-manifest", "disorder/rows.py:read_bytes", words='source time_unit ms ps { } [ ] : , " null')
 def replay_manifest(data: bytes, folder: Path) -> None:
     """What disorder writes beside a stream; after a line of dashes, the stream."""
