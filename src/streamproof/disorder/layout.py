@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from streamproof.disorder.config import SourceConfig
+from streamproof.disorder.config import FORMATS, SourceConfig
 from streamproof.disorder.scanning import GOOD, NO_TIME, NUMBER, row_ends, times_of
 from streamproof.disorder.units import TimeUnit
 from streamproof.documents import existing
@@ -88,7 +88,7 @@ def plan_layout(source: SourceConfig, *, arrival: int | str | None = None, work:
 
 def _check_zone(zone: str | None) -> None:
     try:
-        ZoneInfo(zone or "UTC")
+        ZoneInfo("UTC" if zone is None else zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise InputError(
             f"there is no time zone {zone!r}", at="zone", fix='write e.g. "UTC", "Europe/Vienna"'
@@ -108,6 +108,9 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _format(source: SourceConfig, files: Sequence[Path]) -> str:
+    if source.format not in (None, "gz", *FORMATS):
+        fix = f"allowed: {', '.join(FORMATS)}"
+        raise InputError(f"there is no format {source.format!r}", at="format", fix=fix)
     kinds = {_ENDINGS.get(_inner_suffix(file), "csv") for file in files}
     if source.format not in (None, "gz"):
         return str(source.format)
@@ -151,6 +154,9 @@ def _first_bytes(files: Sequence[Path]) -> bytes:
 
 
 def _csv_layout(source: SourceConfig, files: tuple[Path, ...], arrival: int | str | None, head: bytes) -> Layout:
+    if len(source.separator) != 1 or not source.separator.isascii() or source.separator in '"\r\n':
+        fix = 'one character: ",", ";", "|", "\\t"'
+        raise InputError(f"the separator cannot be {source.separator!r}", at="separator", fix=fix)
     separator = ord(source.separator)
     lines = head.split(b"\n")
     first = lines[0]
