@@ -28,6 +28,8 @@ from streamproof.errors import InputError, did_you_mean
 
 MAX_BYTES: Final = 4_000_000  # of a document
 MAX_DEPTH: Final = 64  # of lists and objects in each other
+MAX_NAME: Final = 255  # bytes of the name of a file
+MAX_PATH: Final = 4095  # bytes of all names on the way to it
 MAX_DIGITS: Final = 400  # of a number, signs and points included
 MAX_EXPONENT: Final = 400
 
@@ -69,7 +71,7 @@ def existing(path: Path, *, what: str = "file") -> Path:
       at: no/such.json
       fix: check the path: there is no folder no
     """
-    refuse_bytes(path)
+    check_name(path)
     place = Path(os.path.realpath(path))
     try:
         mode = place.stat().st_mode
@@ -87,12 +89,29 @@ def existing(path: Path, *, what: str = "file") -> Path:
     raise InputError(f"{path} is {kind}, not a file", at=str(path), fix=fix)
 
 
-def refuse_bytes(path: Path) -> None:
-    """Refuse a name that is no text: what reads and writes files for us takes only names in UTF-8."""
+def check_name(path: Path) -> None:
+    """Refuse a name that no file has: what reads and writes files for us takes only names in UTF-8.
+
+    >>> check_name(Path("n" * 300))
+    Traceback (most recent call last):
+    ...
+    streamproof.errors.InputError: the name of a file is longer than 255 bytes
+      at: nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn
+      fix: give the name of a file
+    """
     try:
-        str(path).encode()
+        names = [part.encode() for part in path.parts]
     except UnicodeEncodeError:
         raise InputError("the name of the file is not UTF-8", at=str(path), fix="rename it, or its folder") from None
+    if any(b"\0" in name for name in names):
+        what = "no file has a zero byte in its name"
+    elif any(len(name) > MAX_NAME for name in names):
+        what = f"the name of a file is longer than {MAX_NAME} bytes"
+    elif len(str(path).encode()) > MAX_PATH:
+        what = f"the path of a file is longer than {MAX_PATH:,} bytes"
+    else:
+        return
+    raise InputError(what, at=str(path)[:80], fix="give the name of a file")
 
 
 def _near(path: Path) -> str:

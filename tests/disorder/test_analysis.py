@@ -6,6 +6,7 @@ import json
 import random
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -196,3 +197,25 @@ def test_the_page_is_complete_and_harmless(tmp_path: Path) -> None:
     assert page.count("<svg") == 5
     assert found._repr_html_() in page
     assert "out of order" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("option", "what"),
+    [
+        ({"format": "excel"}, "there is no format 'excel'"),
+        ({"zone": ""}, "there is no time zone ''"),
+        ({"separator": "ab"}, "the separator cannot be 'ab'"),
+        ({"separator": '"'}, "the separator cannot be"),
+        ({"event_time": "²"}, 'there is no column "²"'),
+        ({"key": "9" * 5000}, "there is no column"),
+        ({"on": "mars"}, "nothing runs on 'mars'"),
+        ({"partitions": -3}, "partitions cannot be -3"),
+        ({"delay": 3}, "delay and window are of micro-batches"),
+        ({"batch_rows": 10**30}, "rows or ticks"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(option: dict[str, Any], what: str, tmp_path: Path) -> None:
+    file = tmp_path / "r.csv"
+    file.write_text("time,v\n1,2\n5,3\n4,9\n")
+    with pytest.raises(InputError, match=what):
+        analyze_file(file, **{"event_time": "time", "unit": "ms", "on": "here", **option})

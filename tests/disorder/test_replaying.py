@@ -160,7 +160,18 @@ def test_to_kafka(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("to", "what"),
-    [("ftp://x/y", "ftp:// is not known"), ("tcp://x", "names no host and port"), ("kafka://x", "no broker")],
+    [
+        ("ftp://x/y", "ftp:// is not known"),
+        ("tcp://x", "names no host and port"),
+        ("kafka://x", "no broker"),
+        ("tcp://h:x", "cannot read"),
+        ("tcp://[", "cannot read"),
+        ("tcp://a..b:1", "cannot read"),
+        ("kafka://h/t?acks=1&acks=2", "a setting is given twice"),
+        ("kafka://h/t?acks", "bad query field"),
+        ("kafka://h/t?no.such=1", "No such configuration property"),
+        ("x\0y", "cannot be a folder"),
+    ],
 )
 def test_targets_that_make_no_sense(to: str, what: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=what):

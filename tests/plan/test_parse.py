@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sqlglot import exp
 
 from streamproof.errors import PlanError, StreamproofError
 from streamproof.plan.check import check
 from streamproof.plan.expr import Apply, Call, Case, Col, Lit, literal
+from streamproof.plan.grammar import DIALECT, Grammar
 from streamproof.plan.parse import MAX_DEPTH, MAX_TEXT, parse
 from streamproof.plan.text import to_text
 from streamproof.query.stream import source
@@ -25,6 +27,7 @@ WORDS = (
 @given(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join) | st.text(max_size=30))
 @example("1e")
 @example("²")
+@example('k::substring(""')
 @settings(max_examples=400, deadline=None)
 def test_any_text_is_an_expression_or_a_plan_error(text: str) -> None:
     try:
@@ -78,6 +81,20 @@ def test_what_is_refused_says_why_and_where(text: str, what: str) -> None:
         parse(text)
     assert caught.value.what == what
     assert caught.value.at == text
+
+
+@pytest.mark.parametrize("where", [(DIALECT, "tokenize"), (Grammar, "parse_into"), (exp.Expression, "sql")], ids=str)
+@pytest.mark.parametrize("mistake", [ValueError, IndexError, AttributeError, KeyError, AssertionError, RecursionError])
+def test_whatever_sqlglot_raises_is_a_refusal(
+    where: tuple[object, str], mistake: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*given: object, **settings: object) -> None:
+        raise mistake("Cannot convert empty name into var.")
+
+    monkeypatch.setattr(*where, fail)
+    with pytest.raises(PlanError, match=r"cannot read the|nested too deeply") as caught:
+        parse.__wrapped__("v + 1")
+    assert caught.value.at == "v + 1"
 
 
 def test_a_statement_writes_nothing_to_the_screen(capfd: pytest.CaptureFixture[str]) -> None:

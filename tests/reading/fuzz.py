@@ -25,11 +25,13 @@ from tests.reading.judge import judge, judge_apart, limit_memory, warmed
 from tests.reading.mutate import tokens_changed
 from tests.reading.targets import ANY, CORPUS, ROOT, TARGETS, Target
 
+SOURCES: Final = ROOT / "src"
 # Modules whose loops are compiled by Numba: it reads their bytecode, so that must stay as it is.
-COMPILED: Final = ("streamproof.kernels", "streamproof.qos.simulation_loop", *(
-    f"streamproof.disorder.{name}" for name in
-    ("writing", "records", "scanning", "stabbing", "hashing", "tables", "measuring", "anchors", "order_measures")
-))  # fmt: skip
+COMPILED: Final = tuple(
+    ".".join(path.relative_to(SOURCES).with_suffix("").parts)
+    for path in sorted(SOURCES.rglob("*.py"))
+    if "njit" in path.read_text(encoding="utf-8")
+)
 LONGEST: Final = 20_000  # bytes of an input
 HANGING: Final = 25  # seconds after which an input counts as one that does not end
 KNOWN: Final = "STREAMPROOF_KNOWN"  # places of findings that are known: they stop nobody
@@ -77,6 +79,7 @@ def fuzz(target: Target, seconds: int, runs: int, seed: int) -> list[Path]:
                 print(f"FOUND  {target.name}: {verdict.text}\n       {_command(target, path)}", flush=True)
             else:
                 path.unlink()
+                print(f"{target.name}: an input that ended the fuzzing is {verdict} alone", file=sys.stderr, flush=True)
             known.append(verdict.place or crash.name)
             crash.unlink(missing_ok=True)
     rate = done / max(time.monotonic() - begun, 1)

@@ -120,10 +120,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     worst, warm = 0, ""
     with tempfile.TemporaryDirectory() as folder:
         for target, path in calls[given.first :]:
+            place = Path(folder) / target.name  # some folders are read whole, so no target finds another's files
             if target.name != warm:
-                warmed(target, Path(folder))
+                place.mkdir()
+                warmed(target, place)
                 warm = target.name
-            verdict = judge(target, path.read_bytes(), Path(folder))
+            verdict = judge(target, path.read_bytes(), place)
             worst = max(worst, int(verdict.is_found))
             print(verdict, flush=True)
     return worst

@@ -12,7 +12,7 @@ import json
 import random
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -69,7 +69,8 @@ def good() -> dict[str, Seeds]:
         "parquet": _parquet(), "ipc": _ipc(), "input-option": iter(("S=data/x.csv", "start=time,duration=1h", "S:start=at,rename.a=b")),
         "snapshot": _snapshots(), "interrupted": _interrupted(), "replay-state": _replay_states(),
         "replay-manifest": iter(('{"source":{"time_unit":"us"}}\n---\ningestion_time,v\n1,2\n5,3\n',)),
-        "replay-to": iter(("udp://h:1", "tcp://:5", "kafka:")), "output-folder": _outputs(), "checkpoint": _checkpoints(), "file-record": _file_records(),
+        "spark-source": iter(("ingestion_time,v\n1,2\n5,3\n", '{"ingestion_time":1,"v":2}\n')),
+        "replay-to": iter(("tcp://127.0.0.1:5", "kafka://a:1,b:2/topic?acks=all", "folder")), "output-folder": _outputs(), "checkpoint": _checkpoints(), "file-record": _file_records(),
         "document": iter(('{"a":[1,2.5,"x",null,true],"b":{"c":1e3}}',)), "disorder": _disorder(),
         "histogram": iter(("0,10,5\n10,20,2.5\n", "[[0,1,2],[1,5,1]]", '{"unit":"us","delay":{"histogram":[[0,10,2]]}}')),
         "recording": _recordings(), "qos": _files("examples/qos/worked.json", "examples/qos/flood.json"),
@@ -105,6 +106,20 @@ def bad() -> dict[str, list[bytes | str]]:
         f"{count} AT TIME(CRON '*/0 * * * *')",
     ]
     texts["xml"] += ["<a>" * 200, '<!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>', '<source name="S"' + " a='1'" * 50 + "/>"]
+    texts["replay-to"] += [
+        "udp://h:1", "tcp://:5", "tcp://[", "tcp://h:x", "tcp://h:99999", "tcp://a..b:1", "tcp://h\0:1", "kafka:", "kafka://h",
+        "kafka://h/t?a", "kafka://h/t?a=1&a=2", "tcp://h\u2100:1", "x\0y", "n" * 300,
+    ]  # fmt: skip
+    source = '{"file":"r.csv","time":{"timeIndex":"%s","sourceTimeUnit":"ms"}}'
+    texts["disorder"] += [
+        f'{{"dataSource":{source % digits},"experimentDataConfigurations":[{{"targetOutOfOrderFactor":20,"maxDelay":2000}}]}}'
+        for digits in ("²", "9" * 5000)
+    ]
+    texts["spark-source"] += [
+        "ingestion_time,event_time\n1,x\n", b"ingestion_time,v\n1,\xff\n", "[]\n", '\n{"ingestion_time":1}\n', '\ufeff{"ingestion_time":1}\n',
+        b"\xff\xfe\n", '{"ingestion_time":1,"event_time":"x"}\n',
+    ]  # fmt: skip
+    texts["histogram"] += ["0,nan,5", "0,10,nan", "0,inf,5", f"[[0,1,{'9' * 390}]]", "0,1,1e308\n1,2,1e308"]
     texts["csv"] += [
         'le,re,k\n1,2,"open\n3,4,x\n',
         "le,re,v\r1,2,3\r",
@@ -258,8 +273,14 @@ def _outputs() -> Seeds:
     rows = '\n---\n{"kind":"insert","id":"a","le":1,"re":5,"payload":{"v":1}}\n'
     part = Part("batch-000000000000.jsonl", 0, "@DIGEST@")
     state = State("r", "events", "jsonl", (("v", "int64"),), None, 0, files=(part,))
-    yield json.dumps(state.as_dict()).replace('"size": 0', '"size": "@SIZE@"') + rows
+    of_events, of_rows = (
+        json.dumps(one.as_dict()).replace('"size": 0', '"size": "@SIZE@"')
+        for one in (state, replace(state, content="rows"))
+    )
+    yield of_events + rows
     yield sealed_json(State("r", "rows", "parquet", (), "ms").as_dict(), kind=KIND, version=VERSION)
+    for row in ('{"le":1,"re":2,"w":1,"payload":{"v":1}}', '{"le":1,"re":2,"payload":{"v":1}}', "[]", "x", "[" * 5000):
+        yield f"{of_rows}\n---\n{row}\n"
 
 
 def _checkpoints() -> Seeds:

@@ -12,10 +12,11 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 from streamproof.errors import StreamproofError
 from streamproof.events.schema import Schema
@@ -112,7 +113,9 @@ _OPS: Final = (
 _SQL_WORDS: Final = (
     "SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT TOP UNION ALL JOIN ON LEFT FULL AS WITH AND OR NOT NULL IS IN BETWEEN "
     "CASE WHEN THEN ELSE END CAST ( ) , . * + - / % < <= = <> || '5s' \"S\" INTERVAL TUMBLE HOP SESSION EXTRACT count(*) "
-    "sum(v) avg(x) varchar( decimal(10,2) timestamp int64 OVER PARTITION ROWS EXISTS QUALIFY USING S A B v k x t 1e9 0x1F"
+    "sum(v) avg(x) varchar( decimal(10,2) timestamp int64 OVER PARTITION ROWS EXISTS QUALIFY USING S A B v k x t 1e9 0x1F "
+    ":: \"\" -> => : [ ] { } ; ! ^ ~ & | # $1 ? // e'' x'1' LAMBDA STRUCT MAP ARRAY TRY_CAST( EXTRACT( SUBSTRING( TRIM( POSITION( "
+    "UNNEST PIVOT ANY SOME ASOF LATERAL WINDOW FILTER WITHIN IGNORE NULLS COLLATE AT TIME ZONE DISTINCT SIMILAR TO ESCAPE"
 )
 
 
@@ -310,13 +313,14 @@ def ipc(data: bytes, folder: Path) -> None:
     _read_file(put(folder, "S.arrow", data))
 
 
-@target("input-option", "cli/inputs.py:split_input", words=f"S = / .. {_MAP}")
+@target("input-option", "cli/inputs.py:split_input", "cli/inputs.py:read_separator", words=f"S = / .. {_MAP}")
 def input_option(data: bytes, folder: Path) -> None:
-    from streamproof.cli.inputs import mapping_for, split_input
+    from streamproof.cli.inputs import mapping_for, read_separator, split_input
 
     text = text_of(data)
-    with refusing():
-        split_input(text)
+    for read in (split_input, read_separator):
+        with refusing():
+            read(text)
     mapping_for("S", [text])
 
 
@@ -380,6 +384,17 @@ def replay_state(data: bytes, folder: Path) -> None:
         Replay(recorded, open_target(str(folder / "out"), recorded, overwrite=True), speed=None, state=state).run()
 
 
+@target("spark-source", words='ingestion_time event_time v 1 2 "x" { } [ ] : , " \\n null 1.5')
+def spark_source(data: bytes, folder: Path) -> None:
+    """A recording as Spark reads it; lines of JSON or of CSV."""
+    from streamproof.disorder.spark_sources import batches, schema_of
+
+    for name in ("s.jsonl", "s.csv"):
+        with refusing():
+            path = put(folder, name, data)
+            list(batches(path, schema_of(path), 0, len(data)))
+
+
 @target("replay-manifest", "disorder/rows.py:read_bytes", words='source time_unit ms ps { } [ ] : , " null')
 def replay_manifest(data: bytes, folder: Path) -> None:
     """What disorder writes beside a stream; after a line of dashes, the stream."""
@@ -391,16 +406,24 @@ def replay_manifest(data: bytes, folder: Path) -> None:
         len(recorded.due)
 
 
-@target("replay-to", "disorder/targets.py:open_target", words="tcp:// kafka:// :9999 [ ] / @ ? key=v localhost -")
+@target(
+    "replay-to",
+    "disorder/targets.py:open_target",
+    words="tcp:// kafka:// :9999 :x [ ] :: / @ ? & acks=all = localhost . - %00 # , ~",
+)
 def replay_to(data: bytes, folder: Path) -> None:
-    """The name of a target; nothing is sent."""
+    """The name of a target; nobody is called, and folders are made here alone."""
+    from streamproof.disorder import targets
     from streamproof.disorder.replaying import Recording
-    from streamproof.disorder.targets import open_target
 
-    text = text_of(data)
-    if "://" not in text or text.startswith(("kafka", "tcp://1", "tcp://l")):
-        return  # folders are made where they are named; nobody is called
-    open_target(text, Recording(put(folder, "in.csv", b"1,2\n5,3\n"), unit="ms"))
+    text, recorded = text_of(data), Recording(put(folder, "in.csv", b"1,2\n5,3\n"), unit="ms")
+    shutil.rmtree(folder / "to", ignore_errors=True)
+    if "://" not in text:
+        (folder / "to").mkdir()
+        targets.open_target(f"{folder}/to/{text.replace('/', '')}", recorded)
+        return
+    with patch.object(targets, "Tcp"), patch.object(targets, "Kafka"):
+        targets.open_target(text, recorded)
 
 
 def _forged(data: bytes, kind: str, version: int) -> bytes:
@@ -461,6 +484,7 @@ def file_record(data: bytes, folder: Path) -> None:
     "document",
     "documents.py:parse",
     "documents.py:load",
+    "documents.py:read_text",
     words='{ } [ ] : , " \\u \\ud800 true null NaN Infinity 1e400 -0 1_0',
 )
 def document(data: bytes, folder: Path) -> None:
@@ -478,9 +502,13 @@ def document(data: bytes, folder: Path) -> None:
         'experimentDataConfigurations targetOutOfOrderFactor minDelay maxDelay delaySeed distribution perKey outages from to '
         'clockSkew output path name exponential mean normal pareto empirical constant { } [ ] : , " "1/3" 1e300 "ps" os:getcwd')  # fmt: skip
 def disorder(data: bytes, folder: Path) -> None:
+    """A configuration, and what it says of its source, over a source of ours."""
     from streamproof.disorder.config import read_configuration
+    from streamproof.disorder.layout import plan_layout
 
     read = read_configuration(put(folder, "c.json", data))
+    with refusing():
+        plan_layout(replace(read.source, file=put(folder, "r.csv", b"time,v\n1,2\n5,3\n")), work=folder)
     for experiment in read.experiments:
         for unit in ("ps", "s"):
             with refusing():

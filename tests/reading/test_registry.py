@@ -35,6 +35,7 @@ OURS = {  # name as the walk finds it: why nobody else's bytes come there
     "engines/spark/stream/ship.py:opened": "what the driver sent to its own worker",
     "events/advance.py:Advance.restore": "a part of a snapshot",
     "events/encode.py:Encoder.restore": "a part of a snapshot",
+    "events/files/rejects.py:opened_anew": "a new file, to be written",
     "events/validate.py:Validator.restore": "a part of a snapshot",
     "plan/failures.py:DeadLetter.from_dict": "a part of a snapshot",
     "plan/modules.py:Registry.load": "a module that the user named: it is code, and is run",

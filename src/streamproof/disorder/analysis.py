@@ -193,6 +193,8 @@ def _on_request(stream: Stream, runner: Runner, simulation: Simulation, usual: i
     """Figures by key, and what Spark would drop at a delay, by default the usual one."""
     figures: dict[str, Any] = {"keys": _keys(stream, runner)} if stream.keyed else {}
     batch, wait, length = simulation
+    if batch is None and (wait is not None or length is not None):
+        raise InputError("delay and window are of micro-batches", at="batch_rows", fix="say how many rows one takes")
     if batch is not None:
         delay, window = delay_ticks(wait, stream.unit, "--delay"), delay_ticks(length, stream.unit, "--window")
         wanted = usual if delay is None else delay

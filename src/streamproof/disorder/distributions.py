@@ -160,11 +160,12 @@ def _bins(file: object, at: str, folder: Path) -> tuple[tuple[float, float, floa
         text = documents.read_text(folder / file, most=documents.MAX_BYTES)
         rows = _histogram(documents.parse(text)) if text.lstrip()[:1] in ("[", "{") else _lines(text)
         bins = tuple(sorted((float(a), float(b), float(n)) for a, b, n in rows))
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, OverflowError) as error:
         raise InputError(f"{file} is not a histogram: {error}", at=at, fix=fix) from None
     overlapping = any(a[1] > b[0] for a, b in pairwise(bins))
-    if not bins or overlapping or any(a < 0 or b < a or n < 0 for a, b, n in bins) or not sum(n for *_, n in bins):
-        raise InputError(f"the bins of {file} are empty, negative or overlap", at=at, fix=fix)
+    refused = any(not 0 <= a <= b < math.inf or not n >= 0 for a, b, n in bins)  # what is no number is refused too
+    if not bins or overlapping or refused or not 0 < sum(n for *_, n in bins) < math.inf:
+        raise InputError(f"the bins of {file} are empty, negative, not finite or overlap", at=at, fix=fix)
     return bins
 
 

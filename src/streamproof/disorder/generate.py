@@ -28,6 +28,7 @@ from streamproof.disorder.shelf import Shelf, SubShelf
 from streamproof.disorder.tables import join_tables, merge_tables
 from streamproof.disorder.units import TICKS, TimeUnit
 from streamproof.disorder.writing import count_late, make_run, merge_raw
+from streamproof.documents import check_name
 from streamproof.errors import InputError
 from streamproof.events.files.rejects import exists
 from streamproof.events.files.writer import replacing
@@ -59,6 +60,7 @@ def generate_disorder(
     targets = _targets(configuration, out)
     for target in targets:
         _refuse_existing(target, overwrite=overwrite)
+    check_name(_rejects_path(configuration, out))
     if os.path.lexists(_rejects_path(configuration, out)) and not overwrite:
         raise exists(_rejects_path(configuration, out))
     runner = chosen_runner(configuration.source.file, spark=spark, on=on, partitions=partitions)
@@ -78,6 +80,7 @@ def _targets(configuration: Configuration, out: Path) -> list[Path]:
     for number, experiment in enumerate(configuration.experiments, start=1):
         kind = output_format(configuration, experiment)
         path = experiment.path or Path(f"{_stem(configuration)}-{number}.{kind}")
+        check_name(out / path)
         found.append(Path(os.path.realpath(out / path)))  # a whole path stays as it is
         if not path.is_absolute() and not found[-1].is_relative_to(os.path.realpath(out)):
             raise InputError(
@@ -114,6 +117,9 @@ def output_format(configuration: Configuration, experiment: Experiment) -> str:
 
 
 def _refuse_existing(target: Path, *, overwrite: bool) -> None:
+    if not target.name or target.is_dir():
+        raise InputError(f"{target} is a folder", at="output.path", fix="give the path of a file")
+    check_name(manifest_of(target))
     for path in (target, manifest_of(target)):
         if path.exists() and not overwrite:
             raise InputError(f"{path} exists", at=str(path), fix="choose another place, or say --overwrite")

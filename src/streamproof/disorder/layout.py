@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import os
+import re
 import shutil
 import zlib
 from collections import Counter
@@ -20,7 +21,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from streamproof.disorder.config import SourceConfig
+from streamproof.disorder.config import FORMATS, SourceConfig
 from streamproof.disorder.scanning import GOOD, NO_TIME, NUMBER, row_ends, times_of
 from streamproof.disorder.units import TimeUnit
 from streamproof.documents import existing
@@ -87,7 +88,7 @@ def plan_layout(source: SourceConfig, *, arrival: int | str | None = None, work:
 
 def _check_zone(zone: str | None) -> None:
     try:
-        ZoneInfo(zone or "UTC")
+        ZoneInfo("UTC" if zone is None else zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise InputError(
             f"there is no time zone {zone!r}", at="zone", fix='write e.g. "UTC", "Europe/Vienna"'
@@ -107,6 +108,9 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _format(source: SourceConfig, files: Sequence[Path]) -> str:
+    if source.format not in (None, "gz", *FORMATS):
+        fix = f"allowed: {', '.join(FORMATS)}"
+        raise InputError(f"there is no format {source.format!r}", at="format", fix=fix)
     kinds = {_ENDINGS.get(_inner_suffix(file), "csv") for file in files}
     if source.format not in (None, "gz"):
         return str(source.format)
@@ -150,6 +154,9 @@ def _first_bytes(files: Sequence[Path]) -> bytes:
 
 
 def _csv_layout(source: SourceConfig, files: tuple[Path, ...], arrival: int | str | None, head: bytes) -> Layout:
+    if len(source.separator) != 1 or not source.separator.isascii() or source.separator in '"\r\n':
+        fix = 'one character: ",", ";", "|", "\\t"'
+        raise InputError(f"the separator cannot be {source.separator!r}", at="separator", fix=fix)
     separator = ord(source.separator)
     lines = head.split(b"\n")
     first = lines[0]
@@ -184,12 +191,20 @@ def _numbered(
 
     def number(column: int | str | None) -> int | str | None:
         named = source.header is True and column in columns
-        digits = isinstance(column, str) and column.isdigit() and not named
-        return int(column) if digits and column is not None else column
+        return column if column is None or named else by_number(column)
 
     time = number(source.time_index)
     assert time is not None
     return replace(source, time_index=time, key=number(source.key)), number(arrival)
+
+
+def by_number(column: int | str) -> int | str:
+    """A column by its number, if that is how it is given.
+
+    >>> by_number("2"), by_number("v"), by_number("²")
+    (2, 'v', '²')
+    """
+    return int(column) if isinstance(column, str) and re.fullmatch("[0-9]{1,18}", column) else column
 
 
 def _cells(line: bytes, source: SourceConfig) -> list[str]:
@@ -257,8 +272,7 @@ def _made(  # noqa: PLR0917
 def _place(column: int | str, names: Sequence[str], file: Path) -> int:
     if isinstance(column, str) and column in names:
         return list(names).index(column)
-    if isinstance(column, str) and column.isdigit() and int(column) < len(names):
-        return int(column)
+    column = by_number(column)
     if isinstance(column, int) and 0 <= column < len(names):
         return column
     if isinstance(column, int):

@@ -23,7 +23,7 @@ import numpy as np
 from streamproof import documents
 from streamproof.disorder.config import SourceConfig
 from streamproof.disorder.hashing import Bytes, Floats
-from streamproof.disorder.layout import Layout, Piece, pieces_of, plan_layout
+from streamproof.disorder.layout import Layout, Piece, by_number, pieces_of, plan_layout
 from streamproof.disorder.rows import read_bytes
 from streamproof.disorder.scanning import GOOD, fields_of, members_of, row_ends, times_of
 from streamproof.disorder.units import TICKS, TimeUnit, read_unit
@@ -111,7 +111,7 @@ class Recording:
 
     def _column(self, wanted: int | str | None, separator: str) -> int | str:
         if wanted is not None:
-            return int(wanted) if isinstance(wanted, str) and wanted.isdigit() else wanted
+            return by_number(wanted)
         if self.path.suffix in (".jsonl", ".ndjson"):
             return "ingestion_time"
         try:

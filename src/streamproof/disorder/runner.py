@@ -14,11 +14,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from streamproof.disorder.shelf import FolderShelf, MemoryShelf, Shelf
 from streamproof.documents import existing
-from streamproof.errors import InfrastructureError, StreamproofError
+from streamproof.errors import InfrastructureError, InputError, StreamproofError
 
 R = TypeVar("R")
 SMALL = 64 << 20
@@ -114,8 +114,15 @@ def size_of(path: Path) -> int:
     return sum(file.stat().st_size for file in files)
 
 
+RUNNERS: Final = ("auto", "here", "spark")
+
+
 def chosen_runner(path: Path, *, spark: Any = None, on: str = "auto", partitions: int | None = None) -> Runner:
     """In this process for small sources, else on Spark; ``partitions`` means Spark."""
+    if on not in RUNNERS:
+        raise InputError(f"nothing runs on {on!r}", at="on", fix=f"allowed: {', '.join(RUNNERS)}")
+    if partitions is not None and partitions < 1:
+        raise InputError(f"partitions cannot be {partitions}", at="partitions", fix="give at least 1")
     if on == "here":
         return Here(partitions or 1)
     if on == "spark" or partitions or spark is not None or size_of(path) > SMALL:

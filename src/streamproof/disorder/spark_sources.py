@@ -13,10 +13,10 @@ from __future__ import annotations
 import atexit
 import csv
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from streamproof import documents as written
+from streamproof.disorder.layout import by_number
 from streamproof.disorder.replaying import Recording
+from streamproof.documents import existing
 from streamproof.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,15 +64,18 @@ class ReplaySource(DataSource):
     def _path(self) -> Path:
         if "path" not in self.options:
             raise InputError("a replay needs a file", at="streamproof-replay", fix='say .option("path", "stream.csv")')
-        return Path(os.path.realpath(self.options["path"]))
+        return existing(Path(self.options["path"]))
 
     def _rows(self) -> int:
         text = self.options.get("rowsPerBatch", self.options.get("rowsperbatch", str(_DEFAULT_ROWS)))
-        if not text.isdigit() or int(text) < 1:
-            raise InputError(
-                f"rowsPerBatch cannot be {text!r}", at=self.name(), fix="give a whole number of at least 1"
-            )
-        return int(text)
+        return self._whole("rowsPerBatch", text, least=1)
+
+    def _whole(self, name: str, text: str, *, least: int) -> int:
+        number = by_number(text)
+        if not isinstance(number, int) or number < least:
+            fix = f"give a whole number of at least {least}"
+            raise InputError(f"{name} cannot be {text!r}", at=self.name(), fix=fix)
+        return number
 
 
 class DisorderSource(ReplaySource):
@@ -81,7 +86,9 @@ class DisorderSource(ReplaySource):
         return "streamproof-disorder"
 
     def _path(self) -> Path:
-        return made_from(self.options.get("config"), int(self.options.get("experiment", "0")))
+        return made_from(
+            self.options.get("config"), self._whole("experiment", self.options.get("experiment", "0"), least=0)
+        )
 
 
 def made_from(config: str | None, number: int) -> Path:
@@ -136,11 +143,24 @@ def schema_of(path: Path) -> StructType:
     """The columns of a recording: the two times are numbers, everything else is text."""
     recording = Recording(path)
     if recording.layout.format == "jsonl":
-        with path.open(encoding="utf-8") as file:
-            names: Sequence[str] = list(json.loads(file.readline()))
+        with _reading(path), path.open(encoding="utf-8-sig") as file:
+            first = json.loads(next((line for line in file if line.strip()), ""))
+            if not isinstance(first, dict):
+                raise ValueError("it is no JSON object")
+            names: Sequence[str] = list(first)
     else:
         names = recording.layout.names
     return StructType([StructField(name, LongType() if name in _TIMES else StringType()) for name in names])
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """What JSON, Arrow or UTF-8 cannot read is refused."""
+    try:
+        yield
+    except (ValueError, RecursionError) as error:
+        fix = "mend the file; `streamproof analyze` finds rows that cannot be read"
+        raise InputError(f"a row of {path.name} cannot be read: {error}", at=str(path), fix=fix) from None
 
 
 class _Stretch(InputPartition):
@@ -202,8 +222,10 @@ def batches(path: Path, schema: StructType, start: int, end: int) -> Iterator[An
     for rows in recording.rows(start):
         count = int((rows.ends + rows.offset <= end).sum())
         if count:
-            table = _table(recording, rows.lines(0, count), [field.name for field in schema])
-            yield from table.cast(_arrow(schema)).to_batches()
+            with _reading(path):
+                table = _table(recording, rows.lines(0, count), [field.name for field in schema])
+                found = table.cast(_arrow(schema)).to_batches()
+            yield from found
         if rows.offset + len(rows.data) >= end:
             return
 

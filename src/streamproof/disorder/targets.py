@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 from urllib.parse import parse_qsl, urlsplit
 
+from streamproof.disorder.layout import by_number
 from streamproof.disorder.replaying import Recording, Rows, Target
 from streamproof.errors import InfrastructureError, InputError
 from streamproof.events.files.writer import replacing
@@ -26,19 +27,34 @@ def open_target(text: str, recording: Recording, *, overwrite: bool = False, key
     """The target that a text names: ``-``, ``tcp://host:port``, ``kafka://broker/topic``, or a folder."""
     if text == "-":
         return Stdout(recording.header, sys.stdout.buffer)
+    if "://" not in text:
+        return Folder(Path(text), recording, overwrite=overwrite)
+    try:
+        return _open_address(text, recording, key)
+    except ValueError as error:
+        fix = "write tcp://127.0.0.1:9999 or kafka://localhost:9092/topic"
+        raise InputError(f"cannot read {text!r}: {error}", at="--to", fix=fix) from None
+
+
+def _open_address(text: str, recording: Recording, key: str | None) -> Target:
+    if not text.isprintable():
+        raise ValueError("it holds characters that no address has")
     parts = urlsplit(text)
     if parts.scheme == "tcp":
         if not parts.hostname or not parts.port:
             raise InputError(f"{text} names no host and port", at="--to", fix="write tcp://127.0.0.1:9999")
+        parts.hostname.encode("idna")
         return Tcp(parts.hostname, parts.port)
     if parts.scheme == "kafka":
         topic = parts.path.strip("/")
         if not parts.netloc or not topic:
             raise InputError(f"{text} names no broker and topic", at="--to", fix="write kafka://localhost:9092/topic")
-        return Kafka(parts.netloc, topic, recording, key=key, settings=dict(parse_qsl(parts.query)))
-    if "://" in text:
-        raise InputError(f"{parts.scheme}:// is not known", at="--to", fix="use a folder, tcp://, kafka:// or -")
-    return Folder(Path(text), recording, overwrite=overwrite)
+        pairs = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+        settings = dict(pairs)
+        if len(settings) < len(pairs):
+            raise ValueError("a setting is given twice")
+        return Kafka(parts.netloc, topic, recording, key=key, settings=settings)
+    raise InputError(f"{parts.scheme}:// is not known", at="--to", fix="use a folder, tcp://, kafka:// or -")
 
 
 class Stdout:
@@ -201,15 +217,17 @@ class Folder:
     interval = True
 
     def __init__(self, folder: Path, recording: Recording, *, overwrite: bool = False) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:  # a file, a name that no file system takes
+            why = getattr(error, "strerror", None) or error
+            raise InputError(f"{folder} cannot be a folder: {why}", at="--to", fix="give a folder") from None
         if not overwrite and any(file.name[:1] != "." for file in folder.iterdir()):
             raise InputError(
                 f"{folder} is not empty",
                 at="--to",
                 fix="choose another folder, go on with --resume, or say --overwrite",
             )
-        if not folder.is_dir():
-            raise InputError(f"{folder} is not a folder", at="--to", fix="give a folder")
         self._folder, self._header = folder, recording.header
         self.claim = os.path.realpath(folder)
         self._ending = ".jsonl" if recording.layout.format == "jsonl" else ".csv"
@@ -254,7 +272,7 @@ class Kafka:
         settings: dict[str, str] | None = None,
     ) -> None:
         try:
-            from confluent_kafka import Producer  # noqa: PLC0415  # an extra that only Kafka's users need
+            from confluent_kafka import KafkaException, Producer  # noqa: PLC0415  # an extra that only Kafka's users need
         except ImportError:
             raise InfrastructureError(
                 "the Kafka client is not installed", at="--to kafka://…", fix="pip install 'streamproof[kafka]'"
@@ -264,7 +282,13 @@ class Kafka:
         self._why = ""
         self._sent = self._confirmed = 0
         self._key = None if key is None else _Column(recording, key)
-        self.producer = Producer({"bootstrap.servers": brokers, "linger.ms": "2", **(settings or {})})
+        try:
+            self.producer = Producer({"bootstrap.servers": brokers, "linger.ms": "2", **(settings or {})})
+        except KafkaException as error:
+            fix = "give settings that Kafka's client has: kafka://localhost:9092/topic?acks=all"
+            raise InputError(
+                f"Kafka's client refuses its settings: {error.args[0].str()}", at="--to", fix=fix
+            ) from None
 
     def send(self, rows: Rows, first: int, last: int) -> None:
         for line in rows.lines(first, last):
@@ -323,9 +347,10 @@ class _Column:
         self._json = layout.format == "jsonl"
         self._name, self._separator = name, chr(layout.separator or 44)
         names = list(layout.names)
-        if not self._json and name not in names and not name.isdigit():
+        place = names.index(name) if name in names else by_number(name)
+        if not self._json and not (isinstance(place, int) and place < len(names)):
             raise InputError(f'there is no column "{name}"', at="--key", fix=f"the columns are {', '.join(names)}")
-        self._place = names.index(name) if name in names else int(name) if name.isdigit() else 0
+        self._place = place if isinstance(place, int) else 0
 
     def of(self, line: bytes) -> bytes:
         import csv  # noqa: PLC0415

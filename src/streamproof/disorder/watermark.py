@@ -14,6 +14,7 @@ import numpy as np
 
 from streamproof.disorder.measuring import batch_highs, dropped_in
 from streamproof.disorder.records import LOWEST
+from streamproof.disorder.rows import LIMIT
 from streamproof.disorder.runner import Runner
 from streamproof.disorder.shelf import Shelf
 from streamproof.disorder.units import TimeUnit
@@ -32,6 +33,10 @@ def simulate(  # noqa: PLR0917
             "batches and windows are at least 1, delays at least 0",
             at="--batch-rows, --delay, --window",
             fix="give larger ones",
+        )
+    if max(batch, delay, window or 0) > LIMIT:
+        raise InputError(
+            f"at most {LIMIT:,} rows or ticks", at="--batch-rows, --delay, --window", fix="give smaller ones"
         )
     starts = np.concatenate([[0], np.cumsum(rows)[:-1]]).tolist()
     parts = runner.each(batch_highs, [(shelf, piece, first, batch) for piece, first in enumerate(starts)])

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, Final
 
@@ -56,6 +57,11 @@ class Grammar(DuckDB.Parser):  # type: ignore[misc]  # sqlglot's parsers are not
     TYPE_CONVERTERS: Final[dict[Any, Any]] = {}  # they forget lengths
     FUNCTIONS_WITH_ALIASED_ARGS: Final[set[str]] = set()
 
+    def offset(self) -> int | None:
+        """Where in the text it stands."""
+        token = self._curr or self._prev
+        return int(token.start) if token else None
+
 
 DIALECT: Final = sqlglot.Dialect.get_or_raise("duckdb")
 
@@ -66,13 +72,37 @@ def tokens_of(text: str) -> list[Token]:
         text.encode()
     except UnicodeEncodeError as error:
         raise Unread(f"half a character at {error.start}: the text is not Unicode", fix="save it as UTF-8") from None
-    try:
-        tokens = DIALECT.tokenize(text)
-    except sqlglot.errors.TokenError as error:
-        raise Unread("a quote or a comment is never closed", fix="close it", offset=error.start) from None
+    with _sqlglot("text"):
+        tokens: list[Token] = DIALECT.tokenize(text)
     _check_nesting(tokens)
     _check_words(tokens)
     return tokens
+
+
+@contextmanager
+def _sqlglot(what: str, tokens: Sequence[Token] = (), grammar: Grammar | None = None) -> Iterator[None]:
+    """The one door to sqlglot: whatever it raises, by mistake too, is a text that is not read.
+
+    >>> condition('k::substring(""')
+    Traceback (most recent call last):
+    ...
+    streamproof.plan.grammar.Unread: cannot read the expression
+      fix: write e.g. "v > 1 and k = 'a'"
+    """
+    try:
+        yield
+    except sqlglot.errors.TokenError as error:
+        raise Unread("a quote or a comment is never closed", fix="close it", offset=error.start) from None
+    except sqlglot.errors.ParseError as error:
+        details = (error.errors or [{}])[0]
+        near, line, column = (details.get(key) for key in ("highlight", "line", "col"))
+        offset = next((token.start for token in tokens if (token.line, token.col) == (line, column)), None)
+        shown = f" near {near[:40]!r}" if near else ""
+        raise Unread(f"cannot read the {what}{shown}", fix=FIX, offset=offset) from None
+    except RecursionError:
+        raise too_deep() from None
+    except Exception:  # a ValueError for a call without a name, and whatever else
+        raise Unread(f"cannot read the {what}", fix=FIX, offset=grammar.offset() if grammar else None) from None
 
 
 def _check_nesting(tokens: Sequence[Token]) -> None:
@@ -174,18 +204,9 @@ def statements(tokens: list[Token], text: str) -> list[exp.Expr]:
 
 
 def _parsed(tokens: list[Token], parse: Callable[[Grammar], list[Any]], what: str) -> list[Any]:
-    try:
-        return parse(Grammar(dialect=DIALECT))
-    except sqlglot.errors.ParseError as error:
-        details = (error.errors or [{}])[0]
-        near, line, column = (details.get(key) for key in ("highlight", "line", "col"))
-        offset = next((token.start for token in tokens if (token.line, token.col) == (line, column)), None)
-        shown = f" near {near[:40]!r}" if near else ""
-        raise Unread(f"cannot read the {what}{shown}", fix=FIX, offset=offset) from None
-    except sqlglot.errors.SqlglotError:
-        raise Unread(f"cannot read the {what}", fix=FIX) from None
-    except RecursionError:
-        raise too_deep() from None
+    grammar = Grammar(dialect=DIALECT)
+    with _sqlglot(what, tokens, grammar):
+        return parse(grammar)
 
 
 def consumed(node: exp.Expr, *names: str, **settled: object) -> None:
@@ -249,7 +270,9 @@ def check_kept(tokens: Sequence[Token], tree: exp.Expr) -> None:
     streamproof.plan.grammar.Unread: AS means nothing here
       fix: leave it out, or write it in double quotes if it is a name
     """
-    said, kept = _words(tokens), _words(DIALECT.tokenize(tree.sql(dialect=DIALECT, comments=False)), names=True)
+    with _sqlglot("text"):
+        printed: list[Token] = DIALECT.tokenize(tree.sql(dialect=DIALECT, comments=False))
+    said, kept = _words(tokens), _words(printed, names=True)
     for node in tree.walk():
         kept.update(_PRINTED_IN_OTHER_WORDS.get(type(node), ()))
     for word in said - kept:

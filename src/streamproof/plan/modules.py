@@ -229,7 +229,8 @@ class Registry:
 
 def _order(version: str) -> list[tuple[int, str]]:
     """Versions compare by their numbers: 10 comes after 9."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"[.\-+]", version)]
+    parts = re.split(r"[.\-+]", version)
+    return [(len(part.lstrip("0")), part.lstrip("0")) if part.isdigit() else (-1, part) for part in parts]
 
 
 @door

@@ -244,7 +244,8 @@ def read_output(folder: str | Path) -> History:
     for _ in range(_ATTEMPTS):
         state = _state(place, folder)
         try:
-            return _added_up(place, state)
+            with fitting(KIND, at=str(place)):
+                return _added_up(place, state)
         except InputError:
             if _state(place, folder) == state:  # else a run has gone on meanwhile
                 raise

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
-from streamproof.documents import refuse_bytes
+from streamproof.documents import check_name
 from streamproof.errors import InfrastructureError, InputError
 from streamproof.events.files.metadata import with_metadata
 from streamproof.events.history import History
@@ -68,7 +68,7 @@ def _unwritable(path: Path, why: str) -> InfrastructureError:
 
 def check_target(path: Path, *, overwrite: bool) -> None:
     """Refuse a path that nothing could, or should, be written to: before the work, rather than after it."""
-    refuse_bytes(path)
+    check_name(path)
     if path.is_dir() or not path.parent.is_dir():
         what = "is a folder" if path.is_dir() else "is in a folder that does not exist"
         raise InputError(f"{path} {what}", at=str(path), fix="give the path of a file in an existing folder")
