@@ -243,4 +243,6 @@ def check_names(names: Iterable[str], error: type[StreamproofError] = PlanError)
             raise error(f'two columns are called "{name}"', fix="rename one of them", name="duplicate_column")
         if not name:
             raise error("a column has an empty name", fix="give it one")
+        if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise error(f"the column name {name!r} has half a character", fix="rename the column", name="bad_input")
         seen.add(name)

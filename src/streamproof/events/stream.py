@@ -235,7 +235,10 @@ def _control_column(events: list[Event], name: str) -> pa.Array:
             values.append(event.t if name == "le" else None)
         else:
             values.append(getattr(event, name, None))
-    return pa.array(values, CONTROL.field(name).type)
+    try:
+        return pa.array(values, CONTROL.field(name).type)
+    except UnicodeEncodeError as error:
+        raise InputError(f"the id {error.object!r} has half a character", fix="give ids that are text") from None
 
 
 def _payload_column(events: list[Event], payloads: list[Mapping[str, object]], name: str, kind: Type) -> pa.Array:
