@@ -169,15 +169,24 @@ def _find_room_for_compiled_code() -> None:
     usual = (os.path.dirname(__file__), home if os.path.isdir(home) else os.path.dirname(home))
     if "NUMBA_CACHE_DIR" in os.environ or any(os.access(place, os.W_OK) for place in usual):
         return
+    os.environ["NUMBA_CACHE_DIR"] = _own_folder("compiled")
+
+
+def _own_folder(purpose: str) -> str:
+    """A temporary folder for things that are trusted when they are found again: the user's own, and closed to others.
+
+    Where somebody else has taken its name, it is a new one.
+    """
     tempfile = import_module("tempfile")
-    place = os.path.join(tempfile.gettempdir(), f"streamproof-compiled-{os.getuid()}")
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    place = os.path.join(tempfile.gettempdir(), f"streamproof-{purpose}-{user}")
     try:
         os.mkdir(place, 0o700)
     except FileExistsError:
         found = os.lstat(place)
-        if found.st_uid != os.getuid() or found.st_mode & 0o170777 != 0o040700:
-            place = tempfile.mkdtemp(prefix="streamproof-compiled-")
-    os.environ["NUMBA_CACHE_DIR"] = place
+        if found.st_uid != user or found.st_mode & 0o170777 != 0o040700:
+            return str(tempfile.mkdtemp(prefix=f"streamproof-{purpose}-"))
+    return place
 
 
 if hasattr(os, "getuid"):

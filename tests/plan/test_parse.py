@@ -83,7 +83,11 @@ def test_what_is_refused_says_why_and_where(text: str, what: str) -> None:
     assert caught.value.at == text
 
 
-@pytest.mark.parametrize("where", [(DIALECT, "tokenize"), (Grammar, "parse_into"), (exp.Expression, "sql")], ids=str)
+@pytest.mark.parametrize(
+    "where",
+    [(DIALECT, "tokenize"), (Grammar, "parse_into"), (exp.Expression, "sql")],
+    ids=["tokenizer", "parser", "generator"],
+)
 @pytest.mark.parametrize("mistake", [ValueError, IndexError, AttributeError, KeyError, AssertionError, RecursionError])
 def test_whatever_sqlglot_raises_is_a_refusal(
     where: tuple[object, str], mistake: type[Exception], monkeypatch: pytest.MonkeyPatch

@@ -26,6 +26,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from streamproof import _own_folder
 from streamproof import documents as written
 from streamproof.disorder.layout import by_number
 from streamproof.disorder.replaying import Recording
@@ -113,7 +114,7 @@ def made_from(config: str | None, number: int) -> Path:
     )
     import hashlib  # noqa: PLC0415
 
-    folder = Path(tempfile.gettempdir()) / f"streamproof-disorder-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+    folder = Path(_own_folder("disorder")) / hashlib.sha256(text.encode()).hexdigest()[:24]
     done = folder / "stream.csv", folder / "stream.jsonl"
     for path in done:
         if path.exists():
@@ -128,7 +129,7 @@ def _made(read: Any, number: int, folder: Path, generate: Any) -> Path:
     from streamproof.disorder.generate import output_format  # noqa: PLC0415
 
     kind = "jsonl" if output_format(read, read.experiments[number]) == "jsonl" else "csv"
-    making = Path(tempfile.mkdtemp(prefix="streamproof-making-"))
+    making = Path(tempfile.mkdtemp(prefix="streamproof-making-", dir=folder.parent))
     atexit.register(shutil.rmtree, making, ignore_errors=True)
     one = replace(read.experiments[number], path=making / f"stream.{kind}", format=kind)
     generate(replace(read, experiments=(one,)), out=making, on="here")

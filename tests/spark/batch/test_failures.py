@@ -22,8 +22,8 @@ def test_a_value_that_does_not_fit_is_told_from_one_that_is_none(
     spark_engine: SparkEngine, cast: str, name: str, what: str
 ) -> None:
     rows = [{"kind": "insert", "id": "a", "le": 0, "re": 1, "payload": {"f": 1e30, "k": "x"}}]
+    job = Job(sp.source("S", {"f": "float64", "k": "string"}).select(c=cast).plan, spark_engine, Settings())
     with pytest.raises(StreamproofError) as found:
-        plan = sp.source("S", {"f": "float64", "k": "string"}).select(c=cast).plan
-        Job(plan, spark_engine, Settings()).run({"S": rows})
+        job.run({"S": rows})
     assert found.value.name == name
     assert what in found.value.what
