@@ -57,9 +57,11 @@ class StreamproofError(Exception):
         self.fix = fix
         self.name: ErrorName = name or self.default_name
         self.others: tuple[StreamproofError, ...] = ()  # what else is wrong, found in one go
+        self.omitted = 0  # the number of further ones
 
     def __str__(self) -> str:
-        return "\n".join(_in_lines(what, at, fix) for _, what, at, fix in self.told())
+        lines = [_in_lines(what, at, fix) for _, what, at, fix in self.told()]
+        return "\n".join([*lines, *([f"and {self.omitted} more errors"] if self.omitted else [])])
 
     def told(self) -> Iterator[tuple[str, str, str, str]]:
         """Name, what, at and fix of each error for people; a place or a fix that the one before has is not repeated."""
@@ -74,7 +76,9 @@ class StreamproofError(Exception):
         texts = {"what": self.what, "at": self.at, "fix": self.fix}
         shown = {key: text and printable(shortened(text)) for key, text in texts.items()}
         found: dict[str, Any] = {"error": self.name, **shown}
-        return {**found, "others": [error.as_dict() for error in self.others]} if self.others else found
+        if self.others:
+            found["others"] = [error.as_dict() for error in self.others]
+        return {**found, "omitted": self.omitted} if self.omitted else found
 
     def located(self, at: str) -> StreamproofError:
         """The same error, with a place if it had none."""
@@ -125,11 +129,17 @@ def each(things: Iterable[T], do: Callable[[T], M]) -> list[M]:
 
 
 def together(errors: Iterable[StreamproofError]) -> StreamproofError:
-    """The first error, with the others as what else is wrong."""
-    first, *others = dict.fromkeys(part for error in errors for part in (error, *error.others))
+    """The first error, with the others as what else is wrong; of very many, the first, and the number of the rest.
+
+    >>> print(str(together(PlanError(f"error {n}") for n in range(25))).splitlines()[-2:])
+    ['error 19', 'and 5 more errors']
+    """
+    known = list(errors)
+    first, *others = dict.fromkeys(part for error in known for part in (error, *error.others))
+    omitted = sum(error.omitted for error in known) + max(0, len(others) - MOST_AT_ONCE + 1)
     for error in others:
-        error.others = ()
-    first.others = tuple(others[: MOST_AT_ONCE - 1])
+        error.others, error.omitted = (), 0
+    first.others, first.omitted = tuple(others[: MOST_AT_ONCE - 1]), omitted
     return first
 
 

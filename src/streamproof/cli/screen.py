@@ -71,6 +71,8 @@ def show_error(error: StreamproofError, *, as_json: bool) -> None:
             err.print(f"  [dim]at:[/] {escape(safe_text(at))}")
         if fix:
             err.print(f"  [dim]fix:[/] {escape(safe_text(fix))}")
+    if error.omitted:
+        err.print(f"and {error.omitted} more errors")
 
 
 def show_history(history: History, *, most: int) -> None:
