@@ -25,7 +25,7 @@ from streamproof.disorder.config import SourceConfig
 from streamproof.disorder.hashing import Bytes, Floats
 from streamproof.disorder.layout import Layout, Piece, by_number, pieces_of, plan_layout
 from streamproof.disorder.rows import read_bytes
-from streamproof.disorder.scanning import GOOD, fields_of, members_of, row_ends, times_of
+from streamproof.disorder.scanning import BLANK, GOOD, fields_of, members_of, row_ends, times_of
 from streamproof.disorder.units import TICKS, TimeUnit, read_unit
 from streamproof.documents import existing
 from streamproof.engines.claims import Claim, plain, refuse_other
@@ -54,6 +54,7 @@ class Rows(NamedTuple):
     due: Ints
     offset: int  # of the first byte, in the file
     rejected: int
+    unreadable: int  # of these, those that are not just blank
 
     def lines(self, first: int, last: int) -> list[bytes]:
         """The rows themselves, without line breaks."""
@@ -148,7 +149,15 @@ def rows_in(layout: Layout, piece: Piece) -> Rows:
         status, spans, _ = fields_of(data, starts, ends, layout.separator, layout.quote, place, len(layout.names))
     due, _ = times_of(data, status, spans[0], spans[1], TICKS[layout.unit])
     good = status == GOOD
-    return Rows(data, starts[good], ends[good], due[good], piece.start, int((~good).sum()))
+    return Rows(
+        data,
+        starts[good],
+        ends[good],
+        due[good],
+        piece.start,
+        int((~good).sum()),
+        int((~good & (status != BLANK)).sum()),
+    )
 
 
 def _unit_beside(path: Path) -> TimeUnit | None:

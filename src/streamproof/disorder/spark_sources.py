@@ -29,7 +29,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from streamproof import _own_folder
 from streamproof import documents as written
 from streamproof.disorder.layout import by_number
-from streamproof.disorder.replaying import Recording
+from streamproof.disorder.replaying import Recording, Rows
 from streamproof.documents import existing
 from streamproof.errors import InputError
 
@@ -164,6 +164,15 @@ def _reading(path: Path) -> Iterator[None]:
         raise InputError(f"a row of {path.name} cannot be read: {error}", at=str(path), fix=fix) from None
 
 
+def _readable(recording: Recording, path: Path, start: int) -> Iterator[Rows]:
+    """The rows from a byte on, if all of them can be read: a source of Spark has no place for rejected ones."""
+    for rows in recording.rows(start):
+        if rows.unreadable:
+            what = f"{rows.unreadable} rows of {path.name} cannot be read"
+            raise InputError(what, at=str(path), fix="take them out; `streamproof analyze` lists them")
+        yield rows
+
+
 class _Stretch(InputPartition):
     """Rows of a file: bytes from one place to another."""
 
@@ -189,7 +198,7 @@ class _ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
         wanted = None if isinstance(limit, ReadAllAvailable) else getattr(limit, "max_rows", self._rows)
         byte, row, left = start["byte"], start["row"], wanted
-        for rows in Recording(self._path).rows(byte):
+        for rows in _readable(Recording(self._path), self._path, byte):
             count = len(rows.due) if left is None else min(left, len(rows.due))
             if count:
                 byte, row = rows.offset + int(rows.ends[count - 1]), row + count
@@ -220,7 +229,7 @@ class _WholeReader(DataSourceReader):
 def batches(path: Path, schema: StructType, start: int, end: int) -> Iterator[Any]:
     """The rows between two bytes as Arrow batches."""
     recording = Recording(path)
-    for rows in recording.rows(start):
+    for rows in _readable(recording, path, start):
         count = int((rows.ends + rows.offset <= end).sum())
         if count:
             with _reading(path):
