@@ -15,8 +15,9 @@ from pathlib import Path
 
 import streamproof as sp
 from streamproof.engines.base import Settings
+from streamproof.engines.spark.output import read_output
 from streamproof.engines.spark.session import TINY, session
-from streamproof.engines.spark.sinks import FileSink, read_output
+from streamproof.engines.spark.sinks import FileSink
 from streamproof.engines.spark.stream.files import FileRun, run_files
 
 HOME = Path(__file__).parent

@@ -25,7 +25,7 @@ LIMITS = {
     "engines/claims.py": {"LONGEST"},
     "engines/html.py": {"ROWS"},
     "engines/spark/origins.py": {"_WEEK"},
-    "engines/spark/stream/failures.py": {"_NO_ROOM"},
+    "engines/spark/failures.py": {"_NO_ROOM"},
     "engines/spark/output.py": {"_ATTEMPTS"},
     "engines/spark/stream/ledger.py": {"_BLOCK"},  # bytes of a file that are read at once
     "engines/spark/stream/spool.py": {"LONGEST"},

@@ -268,17 +268,17 @@ def _replay_states() -> Seeds:
 
 def _outputs() -> Seeds:
     from streamproof.engines.sealed import sealed_json
-    from streamproof.engines.spark.output import KIND, VERSION, Part, State
+    from streamproof.engines.spark.output import KIND, VERSION, OutputFile, OutputState
 
     rows = '\n---\n{"kind":"insert","id":"a","le":1,"re":5,"payload":{"v":1}}\n'
-    part = Part("batch-000000000000.jsonl", 0, "@DIGEST@")
-    state = State("r", "events", "jsonl", (("v", "int64"),), None, 0, files=(part,))
+    part = OutputFile("batch-000000000000.jsonl", 0, "@DIGEST@")
+    state = OutputState("r", "events", "jsonl", (("v", "int64"),), None, 0, files=(part,))
     of_events, of_rows = (
         json.dumps(one.as_dict()).replace('"size": 0', '"size": "@SIZE@"')
         for one in (state, replace(state, content="rows"))
     )
     yield of_events + rows
-    yield sealed_json(State("r", "rows", "parquet", (), "ms").as_dict(), kind=KIND, version=VERSION)
+    yield sealed_json(OutputState("r", "rows", "parquet", (), "ms").as_dict(), kind=KIND, version=VERSION)
     for row in ('{"le":1,"re":2,"w":1,"payload":{"v":1}}', '{"le":1,"re":2,"payload":{"v":1}}', "[]", "x", "[" * 5000):
         yield f"{of_rows}\n---\n{row}\n"
 

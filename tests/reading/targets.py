@@ -439,7 +439,7 @@ def _forged(data: bytes, kind: str, version: int) -> bytes:
 
 
 @target("output-folder", "engines/sealed.py:opened_json", "engines/spark/output.py:read_state",
-        "engines/spark/output.py:read_output", "engines/spark/output.py:read_rows", "engines/spark/output.py:State.from_dict",
+        "engines/spark/output.py:read_output", "engines/spark/output.py:read_rows", "engines/spark/output.py:OutputState.from_dict",
         words='version run batch content format files open letters columns unit cht events rows jsonl parquet ../ / { } [ ] " : , -1 1e9')  # fmt: skip
 def output_folder(data: bytes, folder: Path) -> None:
     """The state of a folder of output; after a line of dashes, the file that it names."""

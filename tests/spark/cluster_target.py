@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 import streamproof as sp
 from streamproof.engines.base import Settings
 from streamproof.engines.spark.metrics import Metrics
+from streamproof.engines.spark.output import read_output
 from streamproof.engines.spark.session import session
-from streamproof.engines.spark.sinks import FileSink, OutputBatch, read_output
+from streamproof.engines.spark.sinks import FileSink, OutputBatch
 from streamproof.engines.spark.stream.files import FileRun, run_files
 from streamproof.events.history import History
 from tests.spark.cluster import executors

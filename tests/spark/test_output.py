@@ -14,9 +14,9 @@ import pytest
 
 import streamproof as sp
 from streamproof.engines.sealed import sealed_json
-from streamproof.engines.spark import keeping
+from streamproof.engines.spark import output
 from streamproof.engines.spark.output import KIND, STATE, VERSION, Content, Format, read_output, read_state
-from streamproof.engines.spark.sinks import FileSink, Output, OutputBatch
+from streamproof.engines.spark.sinks import FileSink, OutputBatch, SinkContext
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.batch import Batch
 from streamproof.events.schema import Schema
@@ -57,7 +57,7 @@ def wanted(count: int, content: Content, folder: Path) -> sp.History:
 
 
 def write(sink: FileSink, first: int, count: int, checkpoint: Path | None = None) -> None:
-    sink.open(Output(SCHEMA, 1, "run", checkpoint=checkpoint))
+    sink.open(SinkContext(SCHEMA, 1, "run", checkpoint=checkpoint))
     for number in range(first, count):
         sink.write(micro_batch(number, sink.content), {0: number - 2})
 
@@ -65,7 +65,7 @@ def write(sink: FileSink, first: int, count: int, checkpoint: Path | None = None
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Files are merged two at a time, and lists hold three."""
-    monkeypatch.setattr(keeping, "FANOUT", 2)
+    monkeypatch.setattr(output, "FANOUT", 2)
     with lowered({"output.listed": 3}):
         yield
 
@@ -106,7 +106,7 @@ def test_a_crash_at_any_step_changes_nothing(tmp_path: Path, content: Content, k
 def test_the_number_of_files_is_bounded(tmp_path: Path, content: Content) -> None:
     sink = FileSink(tmp_path / "out", content=content)
     sizes = []
-    sink.open(Output(SCHEMA, 1, "run"))
+    sink.open(SinkContext(SCHEMA, 1, "run"))
     for number in range(520):
         sink.write(micro_batch(number, content), {0: number - 2})
         if number in (63, 519):
@@ -143,13 +143,13 @@ def test_no_damage_goes_unnoticed(tmp_path: Path, content: Content, kind: Format
             assert raised.value.fix
             if file.name == STATE:
                 with pytest.raises(InputError):
-                    FileSink(folder, content=content, format=kind).open(Output(SCHEMA, 1, "run"))
+                    FileSink(folder, content=content, format=kind).open(SinkContext(SCHEMA, 1, "run"))
         file.unlink()
         with pytest.raises(InputError):
             read_output(folder)
         with pytest.raises(InputError):
             FileSink(folder, content=content, format=kind).open(
-                Output(SCHEMA, 1, "run", checkpoint=spark(tmp_path, 12))
+                SinkContext(SCHEMA, 1, "run", checkpoint=spark(tmp_path, 12))
             )
         file.write_bytes(data)
     assert read_output(folder) == whole
@@ -188,27 +188,27 @@ def test_folder_and_checkpoint_are_of_one_moment(
     folder = tmp_path / "out"
     if folder_ends is not None:
         sink = FileSink(folder)
-        sink.open(Output(SCHEMA, 1, "run", checkpoint=spark(tmp_path, -1)))
+        sink.open(SinkContext(SCHEMA, 1, "run", checkpoint=spark(tmp_path, -1)))
         for number in range(folder_ends + 1):
             spark(tmp_path, number - 1, number)
             sink.write(micro_batch(number, "events"), {})
-    output = Output(SCHEMA, 1, "run", checkpoint=spark(tmp_path, done, noted))
+    context = SinkContext(SCHEMA, 1, "run", checkpoint=spark(tmp_path, done, noted))
     if words is None:
-        FileSink(folder).open(output)
+        FileSink(folder).open(context)
         return
     with pytest.raises(InputError, match=words) as raised:
-        FileSink(folder).open(output)
+        FileSink(folder).open(context)
     assert "to rebuild the output, run over the same input with a new checkpoint" in str(raised.value.fix)
 
 
 def test_what_went_another_way_is_refused(tmp_path: Path) -> None:
-    folder, output = tmp_path / "out", Output(SCHEMA, 1, "run", checkpoint=spark(tmp_path, -1, 0))
+    folder, context = tmp_path / "out", SinkContext(SCHEMA, 1, "run", checkpoint=spark(tmp_path, -1, 0))
     sink = FileSink(folder)
-    sink.open(output)
+    sink.open(context)
     sink.write(micro_batch(0, "events"), {})
     (tmp_path / "cp/offsets/0").write_text("v1\nanother run of the same copy")
     with pytest.raises(InputError, match="went different ways: micro-batch 0 is not the same"):
-        FileSink(folder).open(output)
+        FileSink(folder).open(context)
 
 
 def lost(folder: Path) -> None:
@@ -254,7 +254,7 @@ def test_lost_and_strange_files_are_named(damage: Callable[[Path], None], tmp_pa
     folder = tmp_path / "out"
     write(FileSink(folder), 0, 4, spark(tmp_path, -1, 3))
     damage(folder)
-    for use in (lambda: FileSink(folder).open(Output(SCHEMA, 1, "run", checkpoint=spark(tmp_path, 3))),
+    for use in (lambda: FileSink(folder).open(SinkContext(SCHEMA, 1, "run", checkpoint=spark(tmp_path, 3))),
                 lambda: read_output(folder)):  # fmt: skip
         with pytest.raises(InputError, match=DAMAGE[damage]) as raised:
             use()
@@ -264,13 +264,13 @@ def test_lost_and_strange_files_are_named(damage: Callable[[Path], None], tmp_pa
 def test_another_form_and_a_gap_are_refused(tmp_path: Path) -> None:
     write(FileSink(tmp_path, content="rows"), 0, 3)
     with pytest.raises(InputError, match='was taken with content="rows", this run has content="cht"'):
-        FileSink(tmp_path, content="cht").open(Output(SCHEMA, 1, "run"))
+        FileSink(tmp_path, content="cht").open(SinkContext(SCHEMA, 1, "run"))
     with pytest.raises(InputError, match='format="parquet", this run has format="jsonl"'):
-        FileSink(tmp_path, content="rows", format="jsonl").open(Output(SCHEMA, 1, "run"))
+        FileSink(tmp_path, content="rows", format="jsonl").open(SinkContext(SCHEMA, 1, "run"))
     with pytest.raises(InputError, match="holds the output of another run"):
-        FileSink(tmp_path, content="rows").open(Output(SCHEMA, 1, "other"))
+        FileSink(tmp_path, content="rows").open(SinkContext(SCHEMA, 1, "other"))
     sink = FileSink(tmp_path, content="rows")
-    sink.open(Output(SCHEMA, 1, "run"))
+    sink.open(SinkContext(SCHEMA, 1, "run"))
     with pytest.raises(InputError, match="micro-batch 7 comes, and the output ends with 2"):
         sink.write(micro_batch(7, "rows"), {})
 
@@ -293,7 +293,10 @@ def test_a_name_that_no_run_writes_is_refused(name: str, kind: str, tmp_path: Pa
     assert state is not None
     forged: dict[str, Any] = {**state.as_dict(), kind: [{"name": name, "size": 4, "digest": "", "level": 0}]}
     (folder / STATE).write_bytes(sealed_json(forged, kind=KIND, version=VERSION))
-    for use in (lambda: FileSink(folder, content="cht").open(Output(SCHEMA, 1, "run")), lambda: read_output(folder)):
+    for use in (
+        lambda: FileSink(folder, content="cht").open(SinkContext(SCHEMA, 1, "run")),
+        lambda: read_output(folder),
+    ):
         with pytest.raises(StreamproofError):
             use()
     assert precious.read_text() == "mine"
@@ -305,18 +308,16 @@ def test_a_link_to_elsewhere_is_not_followed(tmp_path: Path) -> None:
     (folder / "_dead_letters").rename(elsewhere)
     (folder / "_dead_letters").symlink_to(elsewhere)
     with pytest.raises(InputError, match="leads elsewhere"):
-        FileSink(folder).open(Output(SCHEMA, 1, "run"))
+        FileSink(folder).open(SinkContext(SCHEMA, 1, "run"))
     assert len(list(elsewhere.iterdir())) == 2
 
 
 def test_a_reader_sees_a_moment_of_a_run_that_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sink = FileSink(tmp_path)
     write(sink, 0, 7)
-    from streamproof.engines.spark import output
-
     real, moved = output.missing, iter([True])
 
-    def missing(folder: Path, state: output.State) -> list[str]:
+    def missing(folder: Path, state: output.OutputState) -> list[str]:
         if next(moved, False):
             write(sink, 7, 8)  # eight files become one
         return real(folder, state)

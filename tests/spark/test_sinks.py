@@ -8,17 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from streamproof.engines.spark.output import read_state
-from streamproof.engines.spark.sinks import (
-    CallSink,
-    Content,
-    FileSink,
-    Format,
-    Output,
-    Receiver,
-    Step,
-    read_output,
-)
+from streamproof.engines.spark.output import Content, Format, Step, read_output, read_state
+from streamproof.engines.spark.sinks import CallSink, FileSink, Receiver, SinkContext
 from streamproof.engines.spark.stream.bucket import Bucket
 from streamproof.engines.spark.stream.wire import ANSWER
 from streamproof.errors import InputError, StreamproofError
@@ -66,7 +57,7 @@ def test_a_folder_adds_up_to_the_result_wherever_a_crash_hits(tmp_path: Path, co
         if found is None:
             continue
         subject, wanted = found
-        output = Output(subject.typed.schema, subject.count, "run")
+        output = SinkContext(subject.typed.schema, subject.count, "run")
         folder = tmp_path / str(seed)
         choices = random.Random(seed)
 
@@ -98,7 +89,7 @@ def test_the_events_in_a_folder_are_a_legal_stream(tmp_path: Path) -> None:
             continue
         subject, wanted = found
         folder = tmp_path / str(seed)
-        receiver = Receiver(FileSink(folder), Output(subject.typed.schema, subject.count, "run"))
+        receiver = Receiver(FileSink(folder), SinkContext(subject.typed.schema, subject.count, "run"))
         for number, table in enumerate(answers(subject, 4, seed)):
             receiver.take(number, table)
         validator = Validator()
@@ -109,7 +100,7 @@ def test_the_events_in_a_folder_are_a_legal_stream(tmp_path: Path) -> None:
 
 def test_the_cti_is_the_least_of_all_buckets() -> None:
     schema = random_subject(3).typed.schema
-    receiver = Receiver(CallSink(lambda batch: None, emit="rows"), Output(schema, 3, "run"))
+    receiver = Receiver(CallSink(lambda batch: None, emit="rows"), SinkContext(schema, 3, "run"))
 
     def told(**ctis: int) -> int:
         blank = {name: None if name in ("dead", "rows") else 0 for name in ANSWER.names}
@@ -124,7 +115,7 @@ def test_the_cti_is_the_least_of_all_buckets() -> None:
 
 def test_a_folder_with_something_else_in_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    output = Output(random_subject(3).typed.schema, 1, "run")
+    output = SinkContext(random_subject(3).typed.schema, 1, "run")
     with pytest.raises(InputError, match=r"is not empty: mine\.txt"):
         Receiver(FileSink(tmp_path), output)
     with pytest.raises(StreamproofError, match="holds no output of a streaming run"):

@@ -82,7 +82,8 @@ def _month(folder: Path) -> PhysicalStream:
 
 def _live(job: Job, month: PhysicalStream, place: Path, spark: Any) -> History:
     """The month out of order, file by file, in two runs over one checkpoint."""
-    from streamproof.engines.spark.sinks import FileSink, read_output  # noqa: PLC0415
+    from streamproof.engines.spark.output import read_output  # noqa: PLC0415
+    from streamproof.engines.spark.sinks import FileSink  # noqa: PLC0415
     from streamproof.events.files.writer import table_of  # noqa: PLC0415
 
     late = disordered(month)

@@ -74,8 +74,8 @@ def _stop(number: int, frame: Any) -> None:
     sys.unraisablehook = lambda unraisable: None  # where a program is torn down in the middle, much may complain
     threading.excepthook = lambda thread: None
     logging.disable(logging.CRITICAL)
-    if (noise := sys.modules.get("streamproof.engines.spark.noise")) is not None:
-        noise.HUSHED.set()
+    if (java := sys.modules.get("streamproof.engines.spark.java")) is not None:
+        java.HUSHED.set()
     raise Stopped
 
 

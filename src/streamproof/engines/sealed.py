@@ -16,9 +16,11 @@ streamproof.errors.InputError: the example is damaged: it has 72 bytes and shoul
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
+from pathlib import Path
 from struct import Struct
 from typing import Any, Final
 
@@ -93,6 +95,16 @@ def opened_json(data: bytes, *, kind: str, version: int, at: str | None = None, 
             raise InputError(f"not {_a(kind)}: this is {_a(document['kind'])}", at=at, fix=f"give the {kind} of a run")
         _refuse_version(document, kind, version, at)
     return document
+
+
+def write_atomically(file: Path, data: bytes) -> None:
+    """Write a small file so that a crash leaves the old or the new one, on the disk."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.part")
+    with temporary.open("wb") as out:
+        out.write(data)
+        out.flush()
+        os.fsync(out.fileno())
+    temporary.replace(file)
 
 
 def digest_of(content: bytes) -> str:

@@ -18,7 +18,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from streamproof.engines.spark.sinks import Content, FileSink, Format, Output, Receiver, read_output
+from streamproof.engines.spark.output import Content, Format, read_output
+from streamproof.engines.spark.sinks import FileSink, Receiver, SinkContext
 from streamproof.engines.spark.stream.bucket import Answer
 from streamproof.engines.spark.stream.ledger import Entry, Ledger, Listing, refuse_unfinished
 from streamproof.engines.spark.stream.spool import refuse_damaged, spool
@@ -168,7 +169,7 @@ class KeptOutput:
         self._chance, self._what = random.Random(seed), what  # noqa: S311  # test data, not secrets
         self._content: Content = "events" if emit == "events" else self._chance.choice(("rows", "cht"))
         self._kind: Format = self._chance.choice(("parquet", "jsonl"))
-        self._output = Output(schema, buckets, "run", checkpoint=self._place / "cp")
+        self._output = SinkContext(schema, buckets, "run", checkpoint=self._place / "cp")
         self._number = -1
 
     def take(self, answers: Mapping[int, Answer]) -> None:

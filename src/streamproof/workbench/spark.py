@@ -21,10 +21,11 @@ from streamproof.engines.spark import SparkEngine
 from streamproof.engines.spark.batch.relation import Context, Relation
 from streamproof.engines.spark.batch.rules import build
 from streamproof.engines.spark.batch.running import told
+from streamproof.engines.spark.failures import error_from
+from streamproof.engines.spark.output import read_output
 from streamproof.engines.spark.rows import frame_of, table_of
 from streamproof.engines.spark.session import TINY, active, meaning, session, settings
-from streamproof.engines.spark.sinks import FileSink, read_output
-from streamproof.engines.spark.stream.failures import error_from
+from streamproof.engines.spark.sinks import FileSink
 from streamproof.engines.spark.stream.query import hosted as stage_of
 from streamproof.engines.spark.stream.running import state_store
 from streamproof.engines.spark.stream.ship import Shipment

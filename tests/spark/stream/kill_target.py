@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 import streamproof as sp
 from streamproof.engines.base import Settings
-from streamproof.engines.spark.output import expanded, read_state
+from streamproof.engines.spark.output import Content, expanded, read_state
 from streamproof.engines.spark.session import session
 from streamproof.engines.spark.session import settings as of_spark
-from streamproof.engines.spark.sinks import Content, FileSink, OutputBatch
+from streamproof.engines.spark.sinks import FileSink, OutputBatch
 from streamproof.engines.spark.stream.files import FileRun, run_files
 from streamproof.errors import StreamproofError
 from streamproof.plan.limits import Limits

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from streamproof.engines.spark.failures import error_from
 from streamproof.engines.spark.stream.blobs import from_blobs
 from streamproof.engines.spark.stream.chain import Chain
-from streamproof.engines.spark.stream.failures import error_from
 from streamproof.engines.spark.stream.query import chained, hosted
 from streamproof.engines.spark.stream.running import state_store
 from streamproof.engines.spark.stream.ship import Shipment

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from streamproof.engines.spark.failures import WorkerError
 from streamproof.engines.spark.stream.arrivals import Arrivals
 from streamproof.engines.spark.stream.doors import Door, pack
-from streamproof.engines.spark.stream.failures import WorkerError
 from streamproof.events.schema import Schema
 from streamproof.events.stream import CTI
 from streamproof.events.time import FOREVER

@@ -10,7 +10,8 @@ import pytest
 
 import streamproof as sp
 from streamproof.engines.base import Settings, prepare
-from streamproof.engines.spark.sinks import FileSink, read_output
+from streamproof.engines.spark.output import read_output
+from streamproof.engines.spark.sinks import FileSink
 from streamproof.engines.spark.stream.blobs import from_blobs
 from streamproof.engines.spark.stream.bucket import bucket_from
 from streamproof.engines.spark.stream.chain import Chain

@@ -15,7 +15,8 @@ import pytest
 import streamproof as sp
 from streamproof.engines.base import Settings
 from streamproof.engines.spark.metrics import Metrics
-from streamproof.engines.spark.sinks import FileSink, OutputBatch, read_output
+from streamproof.engines.spark.output import read_output
+from streamproof.engines.spark.sinks import FileSink, OutputBatch
 from streamproof.engines.spark.stream.files import FileRun, run_files
 from streamproof.errors import InputError
 from tests.spark.stream.tables import events_table, write_files

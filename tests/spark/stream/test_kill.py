@@ -18,8 +18,7 @@ from pathlib import Path
 import pytest
 
 import streamproof as sp
-from streamproof.engines.spark.output import read_state
-from streamproof.engines.spark.sinks import read_output
+from streamproof.engines.spark.output import read_output, read_state
 from tests.spark.stream.kill_target import CHANGED, DAMAGED, PLANS
 from tests.spark.stream.tables import events_table, write_files
 from tests.spark.stream.test_tables import local, sales

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import streamproof as sp
+from streamproof.engines.spark.failures import WorkerError, error_from
 from streamproof.engines.spark.stream.bucket import Bucket
 from streamproof.engines.spark.stream.doors import CONTROL, Door, cti_of, pack
-from streamproof.engines.spark.stream.failures import WorkerError, error_from
 from streamproof.engines.spark.stream.ship import Stage
 from streamproof.errors import StreamproofError
 from streamproof.events.event import Cti, Event, Insert, Retract

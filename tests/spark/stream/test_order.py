@@ -10,7 +10,8 @@ import pytest
 
 import streamproof as sp
 from streamproof.engines.base import Settings
-from streamproof.engines.spark.sinks import FileSink, read_output
+from streamproof.engines.spark.output import read_output
+from streamproof.engines.spark.sinks import FileSink
 from streamproof.engines.spark.stream.files import FileRun, run_files
 from tests.spark.stream.tables import events_table, write_files
 from tests.spark.stream.test_tables import SALES, local, sales

@@ -16,8 +16,9 @@ import pytest
 
 import streamproof as sp
 from streamproof.engines.base import Settings
+from streamproof.engines.spark.output import read_output
 from streamproof.engines.spark.session import meaning
-from streamproof.engines.spark.sinks import FileSink, read_output
+from streamproof.engines.spark.sinks import FileSink
 from streamproof.engines.spark.stream.files import FileRun, run_files
 from streamproof.engines.spark.stream.native import spark_reads
 from streamproof.engines.spark.zones import instants

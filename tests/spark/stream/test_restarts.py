@@ -19,7 +19,8 @@ from streamproof.cli.run import run as run_command
 from streamproof.engines.base import Settings
 from streamproof.engines.job import on
 from streamproof.engines.spark import SparkEngine
-from streamproof.engines.spark.sinks import CallSink, FileSink, Sink, read_output
+from streamproof.engines.spark.output import read_output
+from streamproof.engines.spark.sinks import CallSink, FileSink, Sink
 from streamproof.engines.spark.sources import ChangeFeed
 from streamproof.engines.spark.stream.files import FileRun, run_files
 from streamproof.engines.spark.stream.query import Options, StreamQuery, make_query

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import streamproof as sp
+from streamproof.engines.spark.output import read_output
 from streamproof.engines.spark.session import FILE_MANAGER, TINY
-from streamproof.engines.spark.sinks import FileSink, read_output
+from streamproof.engines.spark.sinks import FileSink
 from streamproof.engines.spark.stream.running import EVEN_ROWS, forget_checksums, state_store
 from tests.spark.stream.tables import events_table, table_stream, write_files
 from tests.spark.stream.test_tables import NOW, SALES, job, local, sales
@@ -73,7 +74,7 @@ def test_rows_of_one_size_are_not_measured(spark: SparkSession) -> None:
 
 
 def test_workers_of_tiny_plans_are_forked_from_a_process_with_the_kernels() -> None:
-    assert TINY["spark.python.daemon.module"] == "streamproof.engines.spark.daemon"
-    asked = "from streamproof.engines.spark.daemon import load; load(); import sys; print(*sys.modules)"
+    assert TINY["spark.python.daemon.module"] == "streamproof.engines.spark.workers"
+    asked = "from streamproof.engines.spark.workers import load; load(); import sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, timeout=120)
     assert {"streamproof.kernels.join", "streamproof.engines.spark.stream.journal"} <= set(done.stdout.split())

@@ -17,7 +17,8 @@ import streamproof as sp
 from streamproof.engines.base import Settings
 from streamproof.engines.job import Job
 from streamproof.engines.spark import SparkEngine
-from streamproof.engines.spark.sinks import CallSink, Content, FileSink, Format, OutputBatch, read_output
+from streamproof.engines.spark.output import Content, Format, read_output
+from streamproof.engines.spark.sinks import CallSink, FileSink, OutputBatch
 from streamproof.engines.spark.sources import ChangeFeed
 from streamproof.errors import InputError, RunError, StreamproofError
 from streamproof.events.history import History

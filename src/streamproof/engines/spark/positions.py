@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from streamproof.engines.sealed import digest_of
-from streamproof.engines.spark.output import REBUILD, STATE, State, changed, missing
+from streamproof.engines.spark.output import REBUILD, STATE, OutputState, changed, missing
 from streamproof.errors import InputError
 
 _WHOLE: Final = f"use a whole copy of the checkpoint; or {REBUILD}"
@@ -45,7 +45,7 @@ def note_of(checkpoint: Path | None, number: int) -> str:
     return digest_of(file.read_bytes()) if file is not None and file.is_file() else ""
 
 
-def refuse_other_place(folder: Path, state: State | None, checkpoint: Path | None) -> None:
+def refuse_other_place(folder: Path, state: OutputState | None, checkpoint: Path | None) -> None:
     """Refuse an output that is not where the checkpoint is."""
     if checkpoint is None:
         return
@@ -131,7 +131,7 @@ def _offsets(note: Path) -> dict[int, int]:
     return {number: int(offset[1]) for number, offset in found.items() if offset is not None}
 
 
-def refuse_lost(folder: Path, state: State) -> None:
+def refuse_lost(folder: Path, state: OutputState) -> None:
     """Refuse an output whose files are not all there, or were written to since the folder was.
 
     A file is there before it is recorded; so one that is younger than the record was copied or changed, and only such

@@ -17,9 +17,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from streamproof.engines.spark.java import java_home
-from streamproof.engines.spark.noise import launch_quietly
-from streamproof.engines.spark.python import worker_python
+from streamproof.engines.spark.java import java_home, launch_quietly
+from streamproof.engines.spark.workers import worker_python
 from streamproof.errors import InfrastructureError
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ TINY: Final[dict[str, str]] = {
     "spark.default.parallelism": "1",
     JAVA_OPTIONS: f"{_FIRST_COMPILER} -XX:+UseSerialGC",
     "spark.driver.memory": "1g",
-    "spark.python.daemon.module": "streamproof.engines.spark.daemon",
+    "spark.python.daemon.module": "streamproof.engines.spark.workers",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

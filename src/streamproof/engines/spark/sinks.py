@@ -20,22 +20,25 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamproof.engines.claims import plain, refuse_other
-from streamproof.engines.spark.keeping import Folder, Step, merged, put_aside, replaced
 from streamproof.engines.spark.metrics import OF_OUTPUT
 from streamproof.engines.spark.output import (
     REBUILD,
     STATE,
     Content,
     Format,
-    Part,
-    Parts,
-    State,
+    OutputFile,
+    OutputFiles,
+    OutputFolder,
+    OutputState,
+    Step,
     content_of,
     leftovers,
+    merged,
     name_of,
-    read_output,
+    put_aside,
     read_rows,
     read_state,
+    replaced,
 )
 from streamproof.engines.spark.positions import note_of, refuse_lost, refuse_other_place
 from streamproof.engines.spark.stream.blobs import from_blobs
@@ -51,13 +54,9 @@ from streamproof.events.schema import RE, Schema
 from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import BEGINNING
 
-__all__ = [
-    "CallSink", "Content", "FileSink", "Format", "Output", "OutputBatch", "Receiver", "Sink", "Step", "read_output",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class SinkContext:
     """What a sink must know about the query that it serves."""
 
     schema: Schema
@@ -85,7 +84,7 @@ class Sink(Protocol):
 
     emit: Emit
 
-    def open(self, output: Output) -> dict[int, int]:
+    def open(self, context: SinkContext) -> dict[int, int]:
         """Get ready; the CTI of each bucket after the last micro-batch that it has, if it knows."""
         ...
 
@@ -97,37 +96,37 @@ class Sink(Protocol):
 class Receiver:
     """What stands between Spark and a sink: it puts the answers of the buckets together."""
 
-    def __init__(self, sink: Sink, output: Output) -> None:
-        self.sink, self.output = sink, output
-        self._frontiers = sink.open(output)
+    def __init__(self, sink: Sink, context: SinkContext) -> None:
+        self.sink, self.context = sink, context
+        self._frontiers = sink.open(context)
 
     def take(self, number: int, answers: pa.Table) -> OutputBatch:
         """Hand a micro-batch to the sink. The CTI of the output is the least of all buckets."""
-        counts, stages = _counts(answers, self.output)
+        counts, stages = _counts(answers, self.context)
         dead = b"".join(answers["dead"].drop_null().to_pylist())
-        answers = answers.filter(pc.equal(answers["query"], self.output.query))
+        answers = answers.filter(pc.equal(answers["query"], self.context.query))
         for bucket, cti in zip(answers["bucket"].to_pylist(), answers["cti"].to_pylist(), strict=True):
             self._frontiers[bucket] = max(cti, self._frontiers.get(bucket, BEGINNING))
-        everywhere = len(self._frontiers) == self.output.buckets
+        everywhere = len(self._frontiers) == self.context.buckets
         cti = min(self._frontiers.values()) if everywhere else BEGINNING
         order = answers.sort_by("bucket")
-        rows = from_blobs(order["rows"].drop_null().to_pylist(), answer_schema(self.output.schema, self.sink.emit))
+        rows = from_blobs(order["rows"].drop_null().to_pylist(), answer_schema(self.context.schema, self.sink.emit))
         batch = OutputBatch(number, rows, cti, dead, counts, stages)
         self.sink.write(batch, self._frontiers)
         return batch
 
 
-def _counts(answers: pa.Table, output: Output) -> tuple[dict[str, int], dict[int, dict[str, int]]]:
+def _counts(answers: pa.Table, context: SinkContext) -> tuple[dict[str, int], dict[int, dict[str, int]]]:
     """The counts of a micro-batch, and those of each stage. What went out went out of the last stage."""
     names = ("events", "outputs", "corrections", "dropped", "live", "state", "micros", "latest")
     columns = {name: ints(answers[name]) for name in names}
     queries = ints(answers["query"])
-    own = queries == output.query
+    own = queries == context.query
     counts = {name: int(columns[name][own if name in OF_OUTPUT else slice(None)].sum()) for name in names[:-1]}
     counts["latest"] = int(columns["latest"].max(initial=BEGINNING))
     stages = {}
-    for layer in sorted(set(output.layers.values())):
-        here = np.isin(queries, [query for query, of in output.layers.items() if of == layer])
+    for layer in sorted(set(context.layers.values())):
+        here = np.isin(queries, [query for query, of in context.layers.items() if of == layer])
         stages[layer] = {name: int(columns[name][here].sum()) for name in names[:-1]}
     return counts, stages
 
@@ -138,7 +137,7 @@ class CallSink:
     def __init__(self, function: Callable[[OutputBatch], None], *, emit: Emit = "events") -> None:
         self.function, self.emit = function, emit
 
-    def open(self, output: Output) -> dict[int, int]:
+    def open(self, context: SinkContext) -> dict[int, int]:
         return {}
 
     def write(self, batch: OutputBatch, frontiers: Mapping[int, int]) -> None:
@@ -173,13 +172,13 @@ class FileSink:
         self.emit: Emit = "events" if content == "events" else "rows"
         self._on_step = on_step or (lambda _step, _number: None)
 
-    def open(self, output: Output) -> dict[int, int]:
-        self._output = output
-        self._folder = Folder(self.folder, self._on_step)
+    def open(self, context: SinkContext) -> dict[int, int]:
+        self._context = context
+        self._folder = OutputFolder(self.folder, self._on_step)
         state = read_state(self.folder) if self.folder.is_dir() else None
         if state is not None:
             self._refuse_other(state)
-        refuse_other_place(self.folder, state, output.checkpoint)
+        refuse_other_place(self.folder, state, context.checkpoint)
         if state is None:
             self._begin()
             return {}
@@ -197,13 +196,13 @@ class FileSink:
         self._folder.remove_unfinished()
         self._folder.record(self._first())
 
-    def _first(self) -> State:
-        schema = self._output.schema
+    def _first(self) -> OutputState:
+        schema = self._context.schema
         columns = tuple((name, str(kind)) for name, kind in schema)
-        return State(self._output.run, self.content, self.format, columns, schema.unit)
+        return OutputState(self._context.run, self.content, self.format, columns, schema.unit)
 
-    def _refuse_other(self, state: State) -> None:
-        if state.run != self._output.run:
+    def _refuse_other(self, state: OutputState) -> None:
+        if state.run != self._context.run:
             raise InputError(
                 "the folder holds the output of another run",
                 at=str(self.folder),
@@ -225,7 +224,7 @@ class FileSink:
         made = self._history(batch, before) if self.content == "cht" else self._append(batch, before)
         if batch.dead:
             made["letters"] = self._put("letters", before.letters, batch.number, batch.dead)
-        note = note_of(self._output.checkpoint, batch.number)
+        note = note_of(self._context.checkpoint, batch.number)
         told = {str(bucket): cti for bucket, cti in frontiers.items()}
         after = replace(before, batch=batch.number, note=note, cti=batch.cti, frontiers=told, **made)
         self._on_step("renamed", batch.number)
@@ -236,17 +235,17 @@ class FileSink:
             self._on_step("removed", batch.number)
         self._folder.fresh.clear()
 
-    def _append(self, batch: OutputBatch, before: State) -> dict[str, Any]:
+    def _append(self, batch: OutputBatch, before: OutputState) -> dict[str, Any]:
         table = batch.rows
         if self.content == "events" and batch.cti > before.cti:
-            table = pa.concat_tables([table, one_cti(self._output.schema, batch.cti).rows])
+            table = pa.concat_tables([table, one_cti(self._context.schema, batch.cti).rows])
         if not table.num_rows:
             return {}
         return {"files": self._put("batch", before.files, batch.number, self._bytes(table))}
 
-    def _history(self, batch: OutputBatch, before: State) -> dict[str, Any]:
+    def _history(self, batch: OutputBatch, before: OutputState) -> dict[str, Any]:
         """Rows that end before the CTI can change no more."""
-        schema = self._output.schema
+        schema = self._context.schema
         parts = [read_rows(content_of(self.folder, part), schema, self.format) for part in before.open]
         now = consolidate(pa.concat_tables([*parts, batch.rows]))
         sealed = ints(now[RE]) < batch.cti
@@ -257,11 +256,11 @@ class FileSink:
             made["open"] = (self._one("open", batch.number, self._bytes(now.filter(pa.array(~sealed)))),)
         return made
 
-    def _one(self, stem: str, number: int, data: bytes) -> Part:
+    def _one(self, stem: str, number: int, data: bytes) -> OutputFile:
         ending = "jsonl" if stem == "letters" else self.format
         return self._folder.put(name_of(stem, number, number, ending), number, data)
 
-    def _put(self, stem: str, parts: Parts, number: int, data: bytes) -> Parts:
+    def _put(self, stem: str, parts: OutputFiles, number: int, data: bytes) -> OutputFiles:
         """The parts with a new one; small ones are merged, and long lists are put aside."""
         together = (*parts, self._one(stem, number, data))
         if self.compact:
@@ -269,7 +268,7 @@ class FileSink:
         return put_aside(self._folder, "letters" if stem == "letters" else "files", together, number)
 
     def _bytes(self, table: pa.Table) -> bytes:
-        schema = self._output.schema
+        schema = self._context.schema
         if self.format == "parquet":
             flat = table_of(PhysicalStream(schema, table)) if self.content == "events" else _flat(table, schema)
             out = io.BytesIO()

@@ -12,7 +12,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from streamproof.engines.spark.stream.failures import WorkerError
+from streamproof.engines.spark.failures import WorkerError
 from streamproof.errors import InputError
 from streamproof.events.files.times import years_in
 from streamproof.events.files.zones import FIX, Ambiguous

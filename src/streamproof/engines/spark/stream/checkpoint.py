@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from streamproof.engines.claims import plain, refuse_other
-from streamproof.engines.sealed import fitting, opened_json, sealed_json
+from streamproof.engines.sealed import fitting, opened_json, sealed_json, write_atomically
 from streamproof.errors import InputError
 from streamproof.plan.check import Typed
 from streamproof.plan.rewrites.normal_form import to_plan
@@ -123,16 +123,6 @@ def _refuse_other_stages(found: Claim, wanted: Claim, folder: Path) -> None:
 def _write(file: Path, content: Claim) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, sealed_json(asdict(content), kind=KIND, version=VERSION))
-
-
-def write_atomically(file: Path, data: bytes) -> None:
-    """Write a small file so that a crash leaves the old or the new one, on the disk."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.part")
-    with temporary.open("wb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())
-    temporary.replace(file)
 
 
 class Lock:

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from streamproof.engines.spark.failures import WorkerError
 from streamproof.engines.spark.stream.blobs import to_blob
-from streamproof.engines.spark.stream.failures import WorkerError
 from streamproof.engines.spark.stream.hashing import bucket_numbers
 from streamproof.engines.spark.stream.wire import ALL, PACKED
-from streamproof.engines.spark.stream.workers import settle
+from streamproof.engines.spark.workers import settle
 from streamproof.errors import InputError
 from streamproof.events.notation import write_value
 from streamproof.events.order import Flags, Ints, ints

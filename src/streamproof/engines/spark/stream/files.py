@@ -24,16 +24,16 @@ import pyarrow.parquet as pq
 from streamproof.engines.base import Settings
 from streamproof.engines.claims import plain, schema_claim
 from streamproof.engines.inputs import no_input
-from streamproof.engines.sealed import digest_of, opened_json, sealed_json
+from streamproof.engines.sealed import digest_of, opened_json, sealed_json, write_atomically
+from streamproof.engines.spark.failures import disk_errors
 from streamproof.engines.spark.metrics import Metrics
 from streamproof.engines.spark.origins import FOREVER_OLD
 from streamproof.engines.spark.positions import refuse_strange
 from streamproof.engines.spark.rows import quoted
 from streamproof.engines.spark.sinks import Sink
 from streamproof.engines.spark.sources import ChangeFeed, Layout, layouts_of, refuse_alike
-from streamproof.engines.spark.stream.checkpoint import ANEW, Lock, write_atomically
+from streamproof.engines.spark.stream.checkpoint import ANEW, Lock
 from streamproof.engines.spark.stream.doors import Door
-from streamproof.engines.spark.stream.failures import told
 from streamproof.engines.spark.stream.ledger import (
     PARQUET,
     Ledger,
@@ -88,7 +88,7 @@ class FileRun:
         layouts = layouts_of(self.time, names)
         frames: dict[str, DataFrame] = {}
         known = {END_FILE}
-        with told(), closing(Lock(self._home, SPOOLING)):
+        with disk_errors(), closing(Lock(self._home, SPOOLING)):
             for name in names:
                 if name not in self.inputs:
                     raise no_input(name)
@@ -251,7 +251,7 @@ def run_files(spark: SparkSession, run: FileRun, sink: Sink, *, watcher: Watcher
     query = run.query(spark)
     metrics = Metrics()
     _to_the_end(query, sink, metrics, watcher)
-    with told():
+    with disk_errors():
         run.note_read()
         is_new = run.final and run.write_end(query.doors)
     if is_new:

@@ -21,8 +21,8 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from streamproof.engines.claims import Claim, refuse_other
-from streamproof.engines.sealed import fitting, opened_json, sealed_json
-from streamproof.engines.spark.stream.checkpoint import ANEW, SAME, write_atomically
+from streamproof.engines.sealed import fitting, opened_json, sealed_json, write_atomically
+from streamproof.engines.spark.stream.checkpoint import ANEW, SAME
 from streamproof.errors import InputError
 
 KIND: Final = "file record"

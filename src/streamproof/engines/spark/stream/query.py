@@ -15,19 +15,19 @@ import pyarrow.compute as pc
 
 from streamproof.engines.base import Settings, prepare
 from streamproof.engines.claims import Claim, module_claim, plan_claim, schema_claim, settings_claim
+from streamproof.engines.spark.failures import disk_errors
 from streamproof.engines.spark.metrics import Metrics, observed
 from streamproof.engines.spark.origins import refuse_losing
 from streamproof.engines.spark.positions import refuse_changed, refuse_gone
 from streamproof.engines.spark.rows import quoted
 from streamproof.engines.spark.session import meaning
-from streamproof.engines.spark.sinks import Output, Sink
+from streamproof.engines.spark.sinks import Sink, SinkContext
 from streamproof.engines.spark.sources import Layout, SparkSource, layouts_of, spark_type
 from streamproof.engines.spark.stream import checkpoint as checkpoints
 from streamproof.engines.spark.stream.arrivals import advanced_sources, read_apart
 from streamproof.engines.spark.stream.blobs import from_blobs
 from streamproof.engines.spark.stream.chain import Chain, Stages, chaining_pays
 from streamproof.engines.spark.stream.doors import WITH_KINDS, Door, packing
-from streamproof.engines.spark.stream.failures import told
 from streamproof.engines.spark.stream.keys import split_by, together_because
 from streamproof.engines.spark.stream.running import STATE_STORE, Running, Watcher, locked, start
 from streamproof.engines.spark.stream.ship import Shipment
@@ -200,7 +200,7 @@ class StreamQuery:
         """Run into a sink, from where the checkpoint left off. ``trigger`` is Spark's, e.g. {"availableNow": True}."""
         if self.checkpoint is None:
             raise InputError("a streaming run needs a checkpoint", fix='say checkpoint="folder"')
-        with told():
+        with disk_errors():
             lock = locked(self.checkpoint)
             try:
                 refuse_gone(self.checkpoint)
@@ -210,7 +210,7 @@ class StreamQuery:
                     self.spark,
                     self.answers(sink.emit),
                     sink,
-                    self._output(self.claim(sink).run),
+                    self._sink_context(self.claim(sink).run),
                     checkpoint=self.checkpoint,
                     lock=lock,
                     trigger=dict(trigger or {"processingTime": "0 seconds"}),
@@ -224,11 +224,11 @@ class StreamQuery:
                 lock.close()
                 raise
 
-    def _output(self, run: str) -> Output:
+    def _sink_context(self, run: str) -> SinkContext:
         chain = self.chain
         layers = {fragment.number: fragment.layer for fragment in chain.fragments}
         count = chain.buckets(chain.fragments[-1].number)
-        return Output(self.typed.schema, count, run, chain.last, layers, self.checkpoint)
+        return SinkContext(self.typed.schema, count, run, chain.last, layers, self.checkpoint)
 
     def claim(self, sink: Sink) -> checkpoints.Claim:
         """The claim on the checkpoint: made at the first start, checked at each further one."""

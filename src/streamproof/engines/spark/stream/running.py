@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from streamproof.engines.spark.failures import failure_of
 from streamproof.engines.spark.metrics import Metrics
 from streamproof.engines.spark.origins import LOSSLESS
 from streamproof.engines.spark.session import FILE_MANAGER, settings
-from streamproof.engines.spark.sinks import Output, OutputBatch, Receiver, Sink
+from streamproof.engines.spark.sinks import OutputBatch, Receiver, Sink, SinkContext
 from streamproof.engines.spark.stream.checkpoint import Lock
-from streamproof.engines.spark.stream.failures import failure_of
 from streamproof.errors import StreamproofError
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def start(
     spark: SparkSession,
     answers: DataFrame,
     sink: Sink,
-    output: Output,
+    context: SinkContext,
     *,
     checkpoint: Path,
     lock: Lock,
@@ -164,7 +164,7 @@ def start(
     """Run answers into a sink. ``even``: the rows of all sources are of one size."""
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)  # else it prints errors that we raise
     counted = metrics if metrics is not None else Metrics(name or "streamproof")
-    receiver = Receiver(sink, output)
+    receiver = Receiver(sink, context)
     failures: list[Exception] = []
 
     def take(frame: DataFrame, number: int) -> None:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
+from streamproof.engines.spark.failures import WorkerError
 from streamproof.engines.spark.stream.bucket import Answer
-from streamproof.engines.spark.stream.failures import WorkerError
 from streamproof.engines.spark.stream.journal import Journal, Place
 from streamproof.engines.spark.stream.links import forwarded
 from streamproof.engines.spark.stream.ship import Stage, opened
 from streamproof.engines.spark.stream.wire import ANSWER, LINK, TO_SINK, Part
-from streamproof.engines.spark.stream.workers import settle
+from streamproof.engines.spark.workers import settle
 from streamproof.errors import StreamproofError
 
 if TYPE_CHECKING:

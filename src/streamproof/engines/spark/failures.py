@@ -1,4 +1,8 @@
-"""How an error of ours comes back from a worker: Spark hands on the text of an exception, so the text carries it."""
+"""Errors on their way from Spark to the user.
+
+An error of ours comes back from a worker inside the text of an exception, which is all that Spark hands on. A failure
+of Spark's own is put into our words by the signs of it that we know.
+"""
 
 from __future__ import annotations
 
@@ -63,8 +67,8 @@ def error_from(text: str) -> StreamproofError:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """A failure of Spark's in our words."""
+class Diagnosis:
+    """What is wrong where Spark fails, in our words."""
 
     what: str
     fix: str
@@ -76,8 +80,8 @@ class Known:
 _NEW: Final = "start with a new checkpoint and a new folder for the output"
 _CHECKPOINT: Final = r"(?<=checkpointLocation=)[^\],]+|(?<=file:)/\S+/(?:commits|offsets|sources)/\S+(?<![.:])"
 _WHOLE: Final = "take it away; write a file under another name (.part), and rename it when it is whole"
-_FULL: Final = Known("the disk is full", "make room and start again: it goes on where it was", InfrastructureError)
-_DAMAGED: Final = Known(
+_FULL: Final = Diagnosis("the disk is full", "make room and start again: it goes on where it was", InfrastructureError)
+_DAMAGED: Final = Diagnosis(
     "Spark's notes in the checkpoint are missing or damaged",
     f"use a whole copy of the checkpoint; or {_NEW}",
     place=_CHECKPOINT,
@@ -87,20 +91,21 @@ _READING_NOTES: Final = re.compile(
     r"|OperatorStateMetadata\w*|StateSchema\w*|SchemaReader|SchemaV\dReader)\b"
 )
 """What Java was doing, among the frames of an error that says nothing."""
-KNOWN: Final[Mapping[str, Known]] = {
+KNOWN: Final[Mapping[str, Diagnosis]] = {
     r"No space left on device|Errno 28": _FULL,
-    r"PARQUET_COLUMN_DATA_TYPE_MISMATCH|SchemaColumnConvertNotSupported": Known(
+    r"PARQUET_COLUMN_DATA_TYPE_MISMATCH|SchemaColumnConvertNotSupported": Diagnosis(
         "a file has another type in a column than the table",
         "give all files of a table the same types, and the reader the schema that they have",
         more=r"column: \[[^\]]*\], physicalType: \w+, logicalType: [\w() ,]+",
     ),
-    r"is not a Parquet file|CANNOT_READ_FILE_FOOTER|Could not read footer|corrupted file|Malformed Parquet": Known(
+    r"is not a Parquet file|CANNOT_READ_FILE_FOOTER|Could not read footer|corrupted file|Malformed Parquet": Diagnosis(
         "a file is no whole Parquet file", _WHOLE
     ),
-    r"FILE_NOT_EXIST|FileNotFoundException: File file:\S+/in|It is possible the underlying files": Known(
+    r"FILE_NOT_EXIST|FileNotFoundException: File file:\S+/in|It is possible the underlying files": Diagnosis(
         "a file is gone before it was read", f"put it back; or {_NEW}"
     ),
-    r"MISSING_STATE_DIRECTORY|CANNOT_LOAD_STATE_STORE|StateStore.*(?:not exist|missing|corrupt)|state/\d+/\d+": Known(
+    r"MISSING_STATE_DIRECTORY|CANNOT_LOAD_STATE_STORE|StateStore.*(?:not exist|missing|corrupt)"
+    r"|state/\d+/\d+": Diagnosis(
         "the state in the checkpoint is missing or damaged",
         f"use a whole copy of the checkpoint; or {_NEW}",
         place=_CHECKPOINT,
@@ -108,20 +113,20 @@ KNOWN: Final[Mapping[str, Known]] = {
     r"offset log|commit log|log file|batch \d+ doesn't exist"
     r"|HDFSMetadataLog|StreamMetadata|FileStreamSourceLog|OffsetSeqLog|end-of-input"
     r"|JsonParse": _DAMAGED,
-    r"CONCURRENT_STREAM_LOG_UPDATE|is already active|Concurrent update": Known(
+    r"CONCURRENT_STREAM_LOG_UPDATE|is already active|Concurrent update": Diagnosis(
         "another query goes on from this checkpoint", "stop it first, or start with a checkpoint of your own"
     ),
-    r"Permission denied|AccessControlException|Errno (?:1|13|30)\b|Read-only file system": Known(
+    r"Permission denied|AccessControlException|Errno (?:1|13|30)\b|Read-only file system": Diagnosis(
         "a file or folder cannot be read or written", "look at who may do so", InfrastructureError
     ),
-    r"\[Errno 2\]": Known(
+    r"\[Errno 2\]": Diagnosis(
         "a file is gone that was there a moment ago, or a link leads nowhere",
         f"put it back, or take the link away; or {_NEW}",
     ),
-    r"\[Errno (?:17|20|21)\]": Known(
+    r"\[Errno (?:17|20|21)\]": Diagnosis(
         "a file lies where a folder should be, or a folder where a file should be", "give another path"
     ),
-    r"FAILED_READ_FILE": Known("a file cannot be read", _WHOLE),
+    r"FAILED_READ_FILE": Diagnosis("a file cannot be read", _WHOLE),
 }  # fmt: skip
 """By a sign of it in what Spark says; the first that is found counts."""
 
@@ -142,8 +147,8 @@ _WRAPPERS: Final = ("StreamingQueryException", "pyspark.errors", "Py4JJavaError"
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """What the disk refuses while this lasts, in our words."""
+def disk_errors() -> Iterator[None]:
+    """Raise what the disk refuses within this block as an error in our words."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What Spark starts as Python: this program, without the archives of Spark's modules in front."""
+"""Spark's Python workers: which Python they are, and what they have loaded when they serve one task after the other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,31 @@ from pathlib import Path
 
 import pytest
 
-from streamproof.engines.spark.python import worker_python
+from streamproof.engines.spark.workers import worker_python
+
+WORK = """
+import gc
+from streamproof.engines.spark.workers import settle
+settle()
+first = gc.get_freeze_count()
+settle()
+assert gc.get_freeze_count() == first, "nothing was loaded since"
+import fractions
+settle()
+print(0 < first < gc.get_freeze_count())
+"""
+
+
+def test_what_is_loaded_is_not_looked_through_for_garbage() -> None:
+    """In a process of its own: it is for good."""
+    done = subprocess.run([sys.executable, "-c", WORK], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "True"
+
+
+def test_a_host_is_asked_for_its_state_without_arrow_and_kernels() -> None:
+    asked = "import sys, streamproof.engines.spark.stream.host; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, timeout=60)
+    assert not {"pyarrow", "numba", "pandas", "streamproof.plan.nodes"} & set(done.stdout.split())
 
 
 def test_archives_of_spark_are_left_out_and_nothing_else() -> None:
