@@ -32,7 +32,7 @@ from streamproof.disorder.analysis import analyze_file
 from streamproof.disorder.config import configuration_of
 from streamproof.disorder.generate import generate_disorder
 from streamproof.disorder.replaying import Recording, Replay
-from streamproof.disorder.targets import Tcp
+from streamproof.disorder.targets import TcpTarget
 from streamproof.engines.spark.session import session
 
 CHUNK = 1_000_000
@@ -132,7 +132,7 @@ def replayed(folder: Path, seconds: int = 10, rate: int = 10_000) -> dict[str, f
     with socket.create_server(("127.0.0.1", 0)) as server:
         reader = threading.Thread(target=lambda: server.accept()[0].makefile("rb").read(), daemon=True)
         reader.start()
-        played = Replay(Recording(path, unit="ms"), Tcp("127.0.0.1", server.getsockname()[1])).run()
+        played = Replay(Recording(path, unit="ms"), TcpTarget("127.0.0.1", server.getsockname()[1])).run()
         reader.join(10)
     return {"per_second": rate, "p50_ms": played.lag(0.5), "p99_ms": played.lag(0.99), "max_ms": played.lag(1.0)}
 

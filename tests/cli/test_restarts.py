@@ -18,7 +18,7 @@ import pytest
 from streamproof.cli.replay import replay
 from streamproof.cli.run import run as run_command
 from streamproof.disorder.replaying import Recording, Replay
-from streamproof.disorder.targets import Folder
+from streamproof.disorder.targets import FolderTarget
 from streamproof.errors import InputError
 from tests.cli.conftest import Done
 from tests.cli.test_live import interrupt_after
@@ -96,14 +96,14 @@ def test_damaged_states_of_runs_and_replays_are_refused(run: Run, lay: Lay, monk
         assert any(word in done.rows[0]["what"] for word in ("is damaged", "not an interrupted run"))
     recording = Recording(lay("r.csv", "t,v\n" + "".join(f"{n},{n}\n" for n in range(40))), unit="ms")
     place = Path("place.bin")
-    Replay(recording, Folder(Path("out"), recording), speed=None, limit=8, state=place).run()
+    Replay(recording, FolderTarget(Path("out"), recording), speed=None, limit=8, state=place).run()
     whole = place.read_bytes()
     for bit in draw.sample(range(8 * len(whole)), 300):
         damaged = bytearray(whole)
         damaged[bit // 8] ^= 1 << bit % 8
         place.write_bytes(damaged)
         with pytest.raises(InputError):
-            Replay(recording, Folder(Path("out"), recording, overwrite=True), speed=None, state=place).run()
+            Replay(recording, FolderTarget(Path("out"), recording, overwrite=True), speed=None, state=place).run()
 
 
 # option of replay → a changed value and the words, or None where it may change
@@ -160,7 +160,7 @@ def test_a_replay_notices_another_file_and_a_lost_part(
 
     def play(limit: int | None = None) -> None:
         recording = Recording(path, unit="ms")
-        target = Folder(Path("out"), recording, overwrite=True)
+        target = FolderTarget(Path("out"), recording, overwrite=True)
         Replay(recording, target, speed=None, rows_per_file=4, limit=limit, state=place).run()
 
     play(8)

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from streamproof.disorder.array_store import MemoryStore
 from streamproof.disorder.generate import split_all
 from streamproof.disorder.records import LOWEST, Records
 from streamproof.disorder.runner import Here
-from streamproof.disorder.shelf import MemoryShelf
 from streamproof.events.order import Ints
 
 
@@ -44,16 +44,16 @@ def random_arrivals(draw: random.Random, times: Ints) -> tuple[Ints, Ints]:
     return times[order], arrivals[order]
 
 
-def on_shelf(draw: random.Random, times: Ints, arrivals: Ints | None = None) -> Records:
+def in_store(draw: random.Random, times: Ints, arrivals: Ints | None = None) -> Records:
     """A stream in pieces, some of them perhaps empty."""
-    shelf, count = MemoryShelf(), len(times)
+    store, count = MemoryStore(), len(times)
     cuts = [0, *sorted(draw.randint(0, count) for _ in range(draw.randint(0, 4))), count]
     carries, highest = [], LOWEST
     for piece, (start, end) in enumerate(pairwise(cuts)):
-        shelf.put(f"t/{piece}", times[start:end])
-        shelf.put(f"id/{piece}", np.arange(start, end))
+        store.put(f"t/{piece}", times[start:end])
+        store.put(f"id/{piece}", np.arange(start, end))
         if arrivals is not None:
-            shelf.put(f"g/{piece}", arrivals[start:end])
+            store.put(f"g/{piece}", arrivals[start:end])
         carries.append(highest)
         highest = max([highest, *times[start:end].tolist()])
-    return split_all(shelf, Here(), carries)
+    return split_all(store, Here(), carries)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamproof as sp
-from streamproof.disorder.generate import Outcome, generate_disorder, sha256_of
+from streamproof.disorder.generate import DataSet, generate_disorder, sha256_of
 from streamproof.errors import InputError
 
 from .streams import late_events
@@ -28,12 +28,12 @@ TARGETS = [
 ]
 
 
-def rows_of(outcome: Outcome, separator: str = ",") -> list[list[str]]:
+def rows_of(outcome: DataSet, separator: str = ",") -> list[list[str]]:
     with outcome.path.open(newline="", encoding="utf-8") as file:
         return list(csv.reader(file, delimiter=separator))
 
 
-def measured(outcome: Outcome, separator: str = ",") -> int:
+def measured(outcome: DataSet, separator: str = ",") -> int:
     """The out-of-order events of a CSV file, counted by hand; rows must be in the order of ingestion."""
     rows = [row for row in rows_of(outcome, separator) if row and row[0] != "ingestion_time"]
     ingestion = [int(row[0]) for row in rows]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from streamproof.disorder.replaying import STATE, STATE_VERSION, Recording, Replay
-from streamproof.disorder.targets import Folder, Kafka, Stdout, Tcp, open_target
+from streamproof.disorder.targets import FolderTarget, KafkaTarget, StdoutTarget, TcpTarget, open_target
 from streamproof.engines.sealed import opened
 from streamproof.errors import InfrastructureError, InputError
 
@@ -36,7 +36,7 @@ def test_delays_are_kept_at_ten_thousand_events_a_second(tmp_path: Path) -> None
             return super().write(data)
 
     ear = Ear()
-    played = Replay(Recording(path, unit="ms"), Stdout(b"", ear)).run()
+    played = Replay(Recording(path, unit="ms"), StdoutTarget(b"", ear)).run()
     assert ear.getvalue() == path.read_bytes().split(b"\n", 1)[1]
     assert played.rows == 15_000
     assert played.finished
@@ -51,22 +51,22 @@ def test_delays_are_kept_at_ten_thousand_events_a_second(tmp_path: Path) -> None
 def test_speed(tmp_path: Path) -> None:
     path = recorded(tmp_path, [0, 5_000, 10_000])
     for speed, least in ((20.0, 0.5), (40.0, 0.25)):
-        played = Replay(Recording(path, unit="ms"), Stdout(b"", io.BytesIO()), speed=speed).run()
+        played = Replay(Recording(path, unit="ms"), StdoutTarget(b"", io.BytesIO()), speed=speed).run()
         assert least <= played.seconds < 5
-    assert Replay(Recording(path, unit="ms"), Stdout(b"", io.BytesIO()), speed=None).run().seconds < 5
+    assert Replay(Recording(path, unit="ms"), StdoutTarget(b"", io.BytesIO()), speed=None).run().seconds < 5
 
 
 def test_a_folder_of_files_that_appear_whole(tmp_path: Path) -> None:
     path = recorded(tmp_path, [0, 10, 990, 1000, 2500, 2501])
     place = tmp_path / "out"
     recording = Recording(path, unit="ms")
-    Replay(recording, Folder(place, recording), speed=50, every=1 / 50).run()
+    Replay(recording, FolderTarget(place, recording), speed=50, every=1 / 50).run()
     files = sorted(place.iterdir())
     assert [file.name for file in files] == ["part-000000000000.csv", "part-000000000003.csv", "part-000000000004.csv"]
     assert files[0].read_text() == "ingestion_time,n\n0,0\n10,1\n990,2\n"
     assert files[2].read_text() == "ingestion_time,n\n2500,4\n2501,5\n"
     with pytest.raises(InputError, match="is not empty"):
-        Folder(place, recording)
+        FolderTarget(place, recording)
 
 
 @pytest.mark.parametrize("stops", [[3], [1, 2, 5], [4, 4]])
@@ -74,17 +74,17 @@ def test_taken_up_again_nothing_is_lost_or_repeated(tmp_path: Path, stops: list[
     path = recorded(tmp_path, list(range(8)), "s.jsonl")
     state, out = tmp_path / "state.json", io.BytesIO()
     for stop in [*stops, None]:
-        Replay(Recording(path), Stdout(b"", out), speed=None, limit=stop, state=state).run()
+        Replay(Recording(path), StdoutTarget(b"", out), speed=None, limit=stop, state=state).run()
     assert out.getvalue() == path.read_bytes()
     with pytest.raises(InputError, match="belongs to another replay"):
-        Replay(Recording(recorded(tmp_path, [1], "other.csv")), Stdout(b"", out), state=state).run()
+        Replay(Recording(recorded(tmp_path, [1], "other.csv")), StdoutTarget(b"", out), state=state).run()
 
 
 def test_a_folder_is_taken_up_again(tmp_path: Path) -> None:
     path, state = recorded(tmp_path, list(range(10))), tmp_path / "state.json"
     recording = Recording(path)
     for stop in (3, 7, None):
-        target = Folder(tmp_path / "out", recording, overwrite=True)
+        target = FolderTarget(tmp_path / "out", recording, overwrite=True)
         Replay(recording, target, speed=None, rows_per_file=4, limit=stop, state=state).run()
     lines = [line for file in sorted((tmp_path / "out").iterdir()) for line in file.read_text().splitlines()[1:]]
     assert lines == path.read_text().splitlines()[1:]
@@ -94,7 +94,7 @@ def test_rows_without_a_time_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "s.csv"
     path.write_text("ingestion_time,n\n1,a\noops,b\n\n3,c\n")
     out = io.BytesIO()
-    played = Replay(Recording(path), Stdout(b"", out), speed=None).run()
+    played = Replay(Recording(path), StdoutTarget(b"", out), speed=None).run()
     assert (played.rows, played.rejected, out.getvalue()) == (2, 2, b"1,a\n3,c\n")
 
 
@@ -111,7 +111,7 @@ def test_to_a_socket_that_listens_and_to_one_who_connects(tmp_path: Path) -> Non
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=listen, args=(server,))
         thread.start()
-        Replay(recording, Tcp("127.0.0.1", server.getsockname()[1]), speed=None).run()
+        Replay(recording, TcpTarget("127.0.0.1", server.getsockname()[1]), speed=None).run()
         thread.join(10)
         port = server.getsockname()[1]
 
@@ -126,7 +126,7 @@ def test_to_a_socket_that_listens_and_to_one_who_connects(tmp_path: Path) -> Non
 
     thread = threading.Thread(target=connect)
     thread.start()
-    Replay(recording, Tcp("127.0.0.1", port), speed=None).run()
+    Replay(recording, TcpTarget("127.0.0.1", port), speed=None).run()
     thread.join(10)
     assert heard == [wanted, wanted]
 
@@ -136,7 +136,9 @@ def test_to_kafka(tmp_path: Path) -> None:
     from confluent_kafka import Consumer
 
     recording = Recording(recorded(tmp_path, list(range(500))))
-    target = Kafka("unused", "events", recording, key="n", settings={"test.mock.num.brokers": "1", "log_level": "0"})
+    target = KafkaTarget(
+        "unused", "events", recording, key="n", settings={"test.mock.num.brokers": "1", "log_level": "0"}
+    )
     brokers = next(iter(target.producer.list_topics("events", timeout=10).brokers.values()))
     Replay(recording, target, speed=None).run()
     consumer = Consumer(
@@ -182,7 +184,7 @@ def test_nobody_there(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(InfrastructureError, match="nobody connected within"):
-        Tcp("127.0.0.1", port, patience=0.2)
+        TcpTarget("127.0.0.1", port, patience=0.2)
 
 
 def test_the_unit_comes_from_the_manifest(tmp_path: Path) -> None:
@@ -195,7 +197,7 @@ def test_the_unit_comes_from_the_manifest(tmp_path: Path) -> None:
 
 def test_speeds_that_never_arrive(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="never arrives"):
-        Replay(Recording(recorded(tmp_path, [1])), Stdout(b"", io.BytesIO()), speed=0)
+        Replay(Recording(recorded(tmp_path, [1])), StdoutTarget(b"", io.BytesIO()), speed=0)
 
 
 # --- sockets: nothing is lost to a reader that is slow or leaves ------------------------------------------------------
@@ -232,7 +234,7 @@ class Reader:
 
 
 def replayed(recording: Recording, reader: Reader, place: Path, patience: float = 0.3, **more: object) -> None:
-    target = Tcp("127.0.0.1", reader.port, patience=patience)
+    target = TcpTarget("127.0.0.1", reader.port, patience=patience)
     Replay(recording, target, speed=None, state=place, **more).run()  # type: ignore[arg-type]
 
 
@@ -287,7 +289,7 @@ def test_a_reader_that_leaves_at_the_end_with_rows_unread(tmp_path: Path) -> Non
 def test_a_reader_that_closes_before_the_end_has_not_confirmed(tmp_path: Path) -> None:
     few = Recording(recorded(tmp_path, list(range(3))))
     with socket.create_server(("127.0.0.1", 0)) as server:
-        target = Tcp("127.0.0.1", server.getsockname()[1])
+        target = TcpTarget("127.0.0.1", server.getsockname()[1])
         server.accept()[0].close()
         with pytest.raises(InfrastructureError):
             Replay(few, target, speed=None, state=tmp_path / "place.json").run()

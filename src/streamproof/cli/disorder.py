@@ -14,7 +14,7 @@ from streamproof.cli.screen import note, print_line, progress, show_pairs
 from streamproof.errors import InputError
 
 if TYPE_CHECKING:
-    from streamproof.disorder.generate import Outcome
+    from streamproof.disorder.generate import DataSet
 
 
 def disorder(
@@ -56,7 +56,7 @@ def disorder(
         raise typer.Exit(1)
 
 
-def _show(made: list[Outcome]) -> None:
+def _show(made: list[DataSet]) -> None:
     rows = [_row(outcome.path.name, outcome.manifest) for outcome in made]
     show_pairs(rows, header=("data set", "requested", "achieved", "reachable", "mean delay", "how"))
     source = made[0].manifest["source"]

@@ -11,9 +11,10 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from streamproof.arguments import door
-from streamproof.disorder import arranging, measuring
-from streamproof.disorder.advice import advice_for
+from streamproof.disorder import measuring
+from streamproof.disorder.array_store import ArrayStore, SubStore
 from streamproof.disorder.config import SourceConfig
+from streamproof.disorder.external_sort import sort_stream
 from streamproof.disorder.figures import (
     delay_for_loss,
     drop_curve,
@@ -21,17 +22,15 @@ from streamproof.disorder.figures import (
     frequency_of,
     histogram_of,
     lateness_figures,
+    order_measures,
     rows_held,
 )
-from streamproof.disorder.loading import Loaded, load
-from streamproof.disorder.measuring import Holder, Measured, measure_piece, runs_of, stitched_holders
-from streamproof.disorder.moments import moment_text
-from streamproof.disorder.order_measures import order_measures
-from streamproof.disorder.reading import key_of_row, place_of_row
-from streamproof.disorder.records import LOWEST
+from streamproof.disorder.loading import LoadedSource, key_of_row, load, place_of_row
+from streamproof.disorder.measuring import Holder, MeasuredPiece, holders_across_pieces, measure_piece, runs_of
+from streamproof.disorder.records import LOWEST, prefix_maxima
 from streamproof.disorder.runner import Runner, chosen_runner, workplace
-from streamproof.disorder.shelf import Shelf, SubShelf
-from streamproof.disorder.units import TICKS, TimeUnit
+from streamproof.disorder.text import advice_for
+from streamproof.disorder.units import TICKS, TimeUnit, moment_text
 from streamproof.disorder.watermark import simulate
 from streamproof.errors import InputError
 
@@ -93,8 +92,8 @@ def analyze_file(
         key=key,
     )
     runner = chosen_runner(path, spark=spark, on=on, partitions=partitions)
-    with workplace(work, runner) as (place, shelf):
-        loaded = load(source, runner, place, shelf, arrival=arrival, hashes=duplicates)
+    with workplace(work, runner) as (place, store):
+        loaded = load(source, runner, place, store, arrival=arrival, hashes=duplicates)
         if rejects is not None:
             loaded.write_rejects(rejects)
         stream = _stream(loaded, runner)
@@ -104,10 +103,10 @@ def analyze_file(
 
 
 @dataclass(frozen=True)
-class Stream:
+class AnalyzedStream:
     """What the measurements work on: pieces of times in arrival order, and how they came to be."""
 
-    shelf: Shelf
+    store: ArrayStore
     rows: Sequence[int]  # of each piece
     highest: Sequence[int]
     unit: TimeUnit
@@ -117,11 +116,11 @@ class Stream:
     nulls: int = 0
     naive: int = 0
     keyed: bool = False
-    loaded: Loaded | None = None
+    loaded: LoadedSource | None = None
 
     @property
     def carries(self) -> list[int]:
-        return [int(value) for value in np.maximum.accumulate([LOWEST, *self.highest])[:-1]]
+        return prefix_maxima(self.highest)
 
     @property
     def total(self) -> int:
@@ -133,22 +132,22 @@ class Stream:
         return [(start, self.total) for start in starts]
 
 
-def _stream(loaded: Loaded, runner: Runner) -> Stream:
+def _stream(loaded: LoadedSource, runner: Runner) -> AnalyzedStream:
     layout = loaded.layout
-    shelf: Shelf = loaded.shelf
+    store: ArrayStore = loaded.store
     rows, highest = [scan.rows for scan in loaded.scans], [scan.highest for scan in loaded.scans]
     if layout.arrival is not None:
-        highest = arranging.arrange(shelf, runner, len(rows), "arrival", "sorted")
-        shelf = SubShelf(shelf, "sorted")
-        rows = [len(shelf.get(f"t/{piece}")) for piece in range(len(highest))]
-    return Stream(
-        shelf, rows, highest, layout.unit, str(layout.named), layout.names[layout.time], rejected=loaded.rejected,
+        highest = sort_stream(store, runner, len(rows), "arrival", "sorted")
+        store = SubStore(store, "sorted")
+        rows = [len(store.get(f"t/{piece}")) for piece in range(len(highest))]
+    return AnalyzedStream(
+        store, rows, highest, layout.unit, str(layout.named), layout.names[layout.time], rejected=loaded.rejected,
         nulls=loaded.nulls, naive=loaded.naive, keyed=layout.key is not None, loaded=loaded,
     )  # fmt: skip
 
 
 def analyze_stream(
-    stream: Stream, runner: Runner, *, more: bool = False, duplicates: bool = True,
+    stream: AnalyzedStream, runner: Runner, *, more: bool = False, duplicates: bool = True,
     simulation: Simulation = (None, None, None),
 ) -> Analysis:  # fmt: skip
     """All figures of a stream."""
@@ -157,7 +156,7 @@ def analyze_stream(
     lateness = _runs(stream, "lateness", len(found))
     times = _runs(stream, "times", len(found))
     total = stream.total
-    holders = stitched_holders(found)
+    holders = holders_across_pieces(found)
     figures: dict[str, Any] = {
         "source": stream.source,
         "event_time": stream.event_time,
@@ -178,7 +177,7 @@ def analyze_stream(
         "rejected": stream.rejected,
         "zone_assumed": stream.naive,
     }
-    if stream.shelf.has("arrival/0"):
+    if stream.store.has("arrival/0"):
         figures["delay"] = _spread(_runs(stream, "delays", len(found)))
     figures["rows_held"] = rows_held(times, figures["delay_for_loss"])
     figures["without_culprits"] = _without(stream, runner, holders, late)
@@ -189,7 +188,7 @@ def analyze_stream(
     return Analysis(figures)
 
 
-def _on_request(stream: Stream, runner: Runner, simulation: Simulation, usual: int) -> dict[str, Any]:
+def _on_request(stream: AnalyzedStream, runner: Runner, simulation: Simulation, usual: int) -> dict[str, Any]:
     """Figures by key, and what Spark would drop at a delay, by default the usual one."""
     figures: dict[str, Any] = {"keys": _keys(stream, runner)} if stream.keyed else {}
     batch, wait, length = simulation
@@ -198,7 +197,7 @@ def _on_request(stream: Stream, runner: Runner, simulation: Simulation, usual: i
     if batch is not None:
         delay, window = delay_ticks(wait, stream.unit, "--delay"), delay_ticks(length, stream.unit, "--window")
         wanted = usual if delay is None else delay
-        figures["spark"] = simulate(stream.shelf, runner, stream.rows, batch, wanted, window, stream.unit)
+        figures["spark"] = simulate(stream.store, runner, stream.rows, batch, wanted, window, stream.unit)
     return figures
 
 
@@ -207,29 +206,31 @@ def _spread(runs: Sequence[Any]) -> dict[str, Any]:
     return {**lateness_figures(runs), "histogram": histogram_of(runs), "curve": fine_curve(runs, max(1, count))}
 
 
-def _measured(stream: Stream, runner: Runner, without: Sequence[int] = (), keep: str = "") -> list[Measured]:
+def _measured(
+    stream: AnalyzedStream, runner: Runner, without: Sequence[int] = (), keep: str = ""
+) -> list[MeasuredPiece]:
     carries = stream.carries
     if without:  # the maxima without the culprits have to be found first
-        highs = runner.each(_highest, [(stream.shelf, piece, tuple(without)) for piece in range(len(stream.rows))])
-        carries = [int(value) for value in np.maximum.accumulate([LOWEST, *highs])[:-1]]
+        highs = runner.each(_highest, [(stream.store, piece, tuple(without)) for piece in range(len(stream.rows))])
+        carries = prefix_maxima(highs)
     calls = [
-        (stream.shelf, piece, carry, place, tuple(without), keep)
+        (stream.store, piece, carry, place, tuple(without), keep)
         for piece, (carry, place) in enumerate(zip(carries, stream.places, strict=True))
     ]
     return runner.each(measure_piece, calls)
 
 
-def _highest(shelf: Shelf, piece: int, without: Sequence[int]) -> int:
-    wanted = ~np.isin(np.asarray(shelf.get(f"id/{piece}")), np.array(without))
-    times = np.asarray(shelf.get(f"t/{piece}"))[wanted]
+def _highest(store: ArrayStore, piece: int, without: Sequence[int]) -> int:
+    wanted = ~np.isin(np.asarray(store.get(f"id/{piece}")), np.array(without))
+    times = np.asarray(store.get(f"t/{piece}"))[wanted]
     return int(times.max()) if len(times) else LOWEST
 
 
-def _runs(stream: Stream, name: str, pieces: int) -> list[Any]:
-    return [stream.shelf.get(f"{name}/{piece}") for piece in range(pieces)]
+def _runs(stream: AnalyzedStream, name: str, pieces: int) -> list[Any]:
+    return [stream.store.get(f"{name}/{piece}") for piece in range(pieces)]
 
 
-def _blamed(holder: Holder, total: int, stream: Stream) -> dict[str, Any]:
+def _blamed(holder: Holder, total: int, stream: AnalyzedStream) -> dict[str, Any]:
     return {
         "event_time": holder.time,
         "moment": moment_text(holder.time, stream.unit),
@@ -240,7 +241,7 @@ def _blamed(holder: Holder, total: int, stream: Stream) -> dict[str, Any]:
     }
 
 
-def _over_time(found: Sequence[Measured], stream: Stream) -> list[list[float]]:
+def _over_time(found: Sequence[MeasuredPiece], stream: AnalyzedStream) -> list[list[float]]:
     """Share of late events along the stream, in pieces of equal numbers of events: [from event, events, late]."""
     bins = np.sum([piece.bins for piece in found], axis=0)
     total = stream.total
@@ -248,23 +249,23 @@ def _over_time(found: Sequence[Measured], stream: Stream) -> list[list[float]]:
     return [[s, int(e), int(x)] for s, e, x in zip(starts, *bins.tolist(), strict=True) if e]
 
 
-def _duplicates(stream: Stream, runner: Runner) -> int | None:
+def _duplicates(stream: AnalyzedStream, runner: Runner) -> int | None:
     pieces = len(stream.rows)
-    if not stream.shelf.has("row/0"):
+    if not stream.store.has("row/0"):
         return None
-    runner.each(measuring.sort_hashes, [(stream.shelf, piece) for piece in range(pieces)])
-    calls = [(stream.shelf, pieces, part, pieces) for part in range(pieces)]
+    runner.each(measuring.sort_hashes, [(stream.store, piece) for piece in range(pieces)])
+    calls = [(stream.store, pieces, part, pieces) for part in range(pieces)]
     return stream.total - sum(runner.each(measuring.distinct_between, calls))
 
 
-def _without(stream: Stream, runner: Runner, holders: Sequence[Holder], late: int) -> dict[str, Any] | None:
+def _without(stream: AnalyzedStream, runner: Runner, holders: Sequence[Holder], late: int) -> dict[str, Any] | None:
     """The figures without the few clocks that made most events late, if leaving them out helps."""
     of_all, of_late = SUSPECT
     bad = [h for h in holders[:BLAMED] if h.made_late >= of_all * stream.total and h.made_late >= of_late * late]
     if not bad:
         return None
     found = _measured(stream, runner, [holder.id for holder in bad], "clean/")
-    runs = [stream.shelf.get(f"clean/lateness/{piece}") for piece in range(len(found))]
+    runs = [stream.store.get(f"clean/lateness/{piece}") for piece in range(len(found))]
     count, still = sum(piece.rows for piece in found), sum(piece.late for piece in found)
     if still > 0.7 * late:  # others take their place: the disorder is no clock's fault
         return None
@@ -276,9 +277,9 @@ def _without(stream: Stream, runner: Runner, holders: Sequence[Holder], late: in
     }
 
 
-def _keys(stream: Stream, runner: Runner) -> dict[str, Any]:
+def _keys(stream: AnalyzedStream, runner: Runner) -> dict[str, Any]:
     tables = runner.each(
-        measuring.keys_of_piece, [(stream.shelf, piece, carry) for piece, carry in enumerate(stream.carries)]
+        measuring.keys_of_piece, [(stream.store, piece, carry) for piece, carry in enumerate(stream.carries)]
     )
     table = measuring.merged_keys(tables)
     top = np.lexsort((table.keys, -table.events, -table.late))[:BLAMED]
@@ -293,7 +294,7 @@ def _keys(stream: Stream, runner: Runner) -> dict[str, Any]:
     return {"count": len(table.keys), "most_late": rows}
 
 
-def _key_texts(stream: Stream, rows: Sequence[tuple[int, int]]) -> list[str]:
+def _key_texts(stream: AnalyzedStream, rows: Sequence[tuple[int, int]]) -> list[str]:
     """The keys of a few rows, read again."""
     if stream.loaded is None:
         return [f"key of row {row}" for row, _ in rows]

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any, overload
 from streamproof.arguments import check_call, door
 from streamproof.disorder.analysis import Analysis, analyze_file
 from streamproof.disorder.config import Configuration, configuration_of, read_configuration
-from streamproof.disorder.generate import Outcome, generate_disorder
+from streamproof.disorder.generate import DataSet, generate_disorder
 from streamproof.disorder.units import TimeUnit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from streamproof.disorder.monitor import Monitor
+    from streamproof.disorder.frames import DisorderMonitor
 
 
 @overload
 def analyze(data: str | Path, event_time: int | str, **options: Any) -> Analysis: ...
 @overload
-def analyze(data: DataFrame, event_time: int | str, **options: Any) -> Analysis | Monitor: ...
+def analyze(data: DataFrame, event_time: int | str, **options: Any) -> Analysis | DisorderMonitor: ...
 
 
 @door
-def analyze(data: str | Path | DataFrame, event_time: int | str, **options: Any) -> Analysis | Monitor:
+def analyze(data: str | Path | DataFrame, event_time: int | str, **options: Any) -> Analysis | DisorderMonitor:
     """How disordered a file, a folder or a DataFrame is; a streaming DataFrame is watched by a running monitor.
 
     Options: ``arrival``, ``unit``, ``key``, ``more``, ``batch_rows`` with ``delay`` and ``window``, and for
@@ -35,7 +35,7 @@ def analyze(data: str | Path | DataFrame, event_time: int | str, **options: Any)
         check_call(analyze_file, (Path(data), event_time), options)
         return analyze_file(Path(data), event_time, **options)
     if data.isStreaming:
-        from streamproof.disorder.monitor import watch  # noqa: PLC0415  # Spark, only for those who have a DataFrame
+        from streamproof.disorder.frames import watch  # noqa: PLC0415  # Spark, only for those who have a DataFrame
 
         return watch(data, str(event_time), **options)
     from streamproof.disorder.frames import analyze_frame  # noqa: PLC0415
@@ -48,7 +48,7 @@ def make_disorder(
     config: str | Path | Mapping[str, Any] | Configuration, *, out: str | Path = ".", overwrite: bool = False,
     on: str = "auto", spark: SparkSession | None = None, partitions: int | None = None, work: str | Path | None = None,
     modules: Collection[str] = (),
-) -> list[Outcome]:  # fmt: skip
+) -> list[DataSet]:  # fmt: skip
     """Make every data set of a configuration: a JSON file, the same as plain data, or one that was read.
 
     Where the configuration names functions, as ``module:function``, ``modules`` are those it may name.
@@ -71,4 +71,4 @@ def register_sources(spark: SparkSession) -> None:
     register(spark)
 
 
-__all__ = ["Analysis", "Outcome", "TimeUnit", "analyze", "make_disorder", "register_sources"]
+__all__ = ["Analysis", "DataSet", "TimeUnit", "analyze", "make_disorder", "register_sources"]

@@ -10,22 +10,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from streamproof.disorder import arranging, select
+from streamproof.disorder import exact_delay
+from streamproof.disorder.array_store import ArrayStore, SubStore
 from streamproof.disorder.config import Configuration, Experiment
+from streamproof.disorder.external_sort import at_ranks, cut_at_ranks, sort_stream
 from streamproof.disorder.figures import lateness_figures
-from streamproof.disorder.ingestion import Choice, Mode, repair_piece
-from streamproof.disorder.loading import Loaded, load
-from streamproof.disorder.output import Output, renamed_columns
-from streamproof.disorder.ranks import at_ranks, cut_at_ranks
-from streamproof.disorder.records import LOWEST, Records, guard_piece, split_piece, stitched_tops
+from streamproof.disorder.ingestion import DelayChoice, Mode, move_piece, moves_of, repair_piece
+from streamproof.disorder.loading import LoadedSource, load
+from streamproof.disorder.must_stay import mark_must_stay
+from streamproof.disorder.output import StreamOutput, join_tables, merge_tables, renamed_columns
+from streamproof.disorder.records import Records, guard_piece, latest_kept_late, prefix_maxima, split_piece
 from streamproof.disorder.runner import Runner, chosen_runner, workplace
-from streamproof.disorder.shelf import Shelf, SubShelf
-from streamproof.disorder.tables import join_tables, merge_tables
 from streamproof.disorder.units import TICKS, TimeUnit
 from streamproof.disorder.writing import count_late, make_run, merge_raw
 from streamproof.documents import check_name
@@ -39,7 +40,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DataSet:
     """One data set that was made."""
 
     path: Path
@@ -55,7 +56,7 @@ class Outcome:
 def generate_disorder(
     configuration: Configuration, *, out: Path = Path(), overwrite: bool = False, on: str = "auto", spark: Any = None,
     partitions: int | None = None, work: Path | None = None, say: Say = lambda text: None,
-) -> list[Outcome]:  # fmt: skip
+) -> list[DataSet]:  # fmt: skip
     """Make every data set of a configuration. The same configuration gives the same bytes, wherever it runs."""
     targets = _targets(configuration, out)
     for target in targets:
@@ -64,9 +65,9 @@ def generate_disorder(
     if os.path.lexists(_rejects_path(configuration, out)) and not overwrite:
         raise exists(_rejects_path(configuration, out))
     runner = chosen_runner(configuration.source.file, spark=spark, on=on, partitions=partitions)
-    with workplace(work, runner) as (place, shelf):
+    with workplace(work, runner) as (place, store):
         say("reading")
-        loaded = load(configuration.source, runner, place, shelf, arrival=configuration.source.arrival_index)
+        loaded = load(configuration.source, runner, place, store, arrival=configuration.source.arrival_index)
         loaded.write_rejects(_rejects_path(configuration, out), overwrite=overwrite)
         maker = _Maker(configuration, loaded, runner, place, out)
         return [maker.make(number, target, say) for number, target in enumerate(targets)]
@@ -141,10 +142,10 @@ def half_up(value: Fraction) -> int:
     return int((value + Fraction(1, 2)) // 1)
 
 
-def split_all(shelf: Shelf, runner: Runner, carries: Sequence[int]) -> Records:
+def split_all(store: ArrayStore, runner: Runner, carries: Sequence[int]) -> Records:
     """The records of a stream, with everything they need to be chosen from."""
-    splits = runner.each(split_piece, [(shelf, piece, carry) for piece, carry in enumerate(carries)])
-    records = Records(shelf, splits, carries, stitched_tops(splits))
+    splits = runner.each(split_piece, [(store, piece, carry) for piece, carry in enumerate(carries)])
+    records = Records(store, splits, carries, latest_kept_late(splits))
     runner.each(guard_piece, [(records, piece) for piece in range(len(splits))])
     return records
 
@@ -152,14 +153,16 @@ def split_all(shelf: Shelf, runner: Runner, carries: Sequence[int]) -> Records:
 class _Maker:
     """Makes the data sets of one source, one after the other."""
 
-    def __init__(self, configuration: Configuration, loaded: Loaded, runner: Runner, work: Path, out: Path) -> None:
+    def __init__(
+        self, configuration: Configuration, loaded: LoadedSource, runner: Runner, work: Path, out: Path
+    ) -> None:
         self.configuration, self.loaded, self.runner, self.work, self.out = configuration, loaded, runner, work, out
         self.unit: TimeUnit = loaded.layout.unit
         self._records: Records | None = None  # of the source in its order of arrival
-        self._shelf, self._carries = self._arrived()
+        self._store, self._carries = self._arrived()
         self._hashes: dict[Path, str] = {}
 
-    def make(self, number: int, target: Path, say: Say) -> Outcome:
+    def make(self, number: int, target: Path, say: Say) -> DataSet:
         experiment = self.configuration.experiments[number]
         at = f"experimentDataConfigurations[{number}]"
         experiment.delays(self.unit, at)
@@ -168,47 +171,69 @@ class _Maker:
         choice, figures = choose(records, self.loaded.rows, experiment, self.unit, self.runner)
         say(f"experiment {number + 1}: writing {target.name}")
         sample = _sample(self.loaded)
-        output = Output(
+        output = StreamOutput(
             layout=self.loaded.layout, format=output_format(self.configuration, experiment), work=self.work,
             renamed=renamed_columns(self.loaded.layout, sample),
         )  # fmt: skip
         with replacing(target, overwrite=True) as place:
-            achieved = write_stream(records, choice, output, self.loaded, self.runner, place)
-        drawn = [records.shelf.get(f"drawn/{piece}") for piece in range(len(records.splits))]
+            achieved = self._write(records, choice, output, place)
+        drawn = [records.store.get(f"drawn/{piece}") for piece in range(len(records.splits))]
         manifest = self._manifest(number, experiment, figures, achieved, choice, output, drawn, target)
         with replacing(manifest_of(target), overwrite=True) as place:
             place.write_text(json.dumps(manifest, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        records.shelf.drop("run")
-        records.shelf.drop("out")
-        return Outcome(target, manifest_of(target), manifest)
+        records.store.drop("run")
+        records.store.drop("out")
+        return DataSet(target, manifest_of(target), manifest)
 
-    def _arrived(self) -> tuple[Shelf, list[int]]:
+    def _arrived(self) -> tuple[ArrayStore, list[int]]:
         """The source in the order of its arrival column, or as it stands."""
-        shelf = self.loaded.shelf
+        store = self.loaded.store
         if self.loaded.layout.arrival is None:
-            return shelf, self.loaded.carries()
-        highest = arranging.arrange(shelf, self.runner, len(self.loaded.pieces), "arrival", "arrived")
-        return SubShelf(shelf, "arrived"), np.maximum.accumulate([LOWEST, *highest])[:-1].tolist()
+            return store, self.loaded.carries()
+        highest = sort_stream(store, self.runner, len(self.loaded.pieces), "arrival", "arrived")
+        return SubStore(store, "arrived"), prefix_maxima(highest)
 
     def _plain(self) -> Records:
         if self._records is None:
-            self._records = split_all(self._shelf, self.runner, self._carries)
+            self._records = split_all(self._store, self.runner, self._carries)
         return self._records
 
     def _moved(self, experiment: Experiment, number: int, at: str) -> Records:
         """The stream with its outages and clocks, in the order in which they make it arrive."""
-        shelf, runner = self._shelf, self.runner
-        outages, skews = arranging.moves_of(experiment, self.unit, at)
-        calls = [(shelf, p, carry, outages, skews, experiment.seed) for p, carry in enumerate(self._carries)]
-        runner.each(arranging.move_piece, calls)
-        highest = arranging.arrange(shelf, runner, len(calls), "g", f"moved-{number}")
-        shelf.drop("g")
-        carries = np.maximum.accumulate([LOWEST, *highest])[:-1].tolist()
-        return split_all(SubShelf(shelf, f"moved-{number}"), runner, carries)
+        store, runner = self._store, self.runner
+        outages, skews = moves_of(experiment, self.unit, at)
+        calls = [(store, p, carry, outages, skews, experiment.seed) for p, carry in enumerate(self._carries)]
+        runner.each(move_piece, calls)
+        highest = sort_stream(store, runner, len(calls), "g", f"moved-{number}")
+        store.drop("g")
+        carries = prefix_maxima(highest)
+        return split_all(SubStore(store, f"moved-{number}"), runner, carries)
+
+    def _write(self, records: Records, choice: DelayChoice, output: StreamOutput, place: Path) -> int:
+        """Write the stream in its new order; returns how many events of it are out of order, counted in the output."""
+        store, runner, pieces = records.store, self.runner, len(records.splits)
+        made = runner.each(make_run, [(records, piece, choice, output, self.loaded.pieces) for piece in range(pieces)])
+        rows, size = sum(count for count, _ in made), sum(count for _, count in made)
+        runs = [store.get(f"run/key/{piece}") for piece in range(pieces)]
+        slices = max(1, min(rows, max(pieces, -(-size // SLICE_BYTES))))
+        cuts = cut_at_ranks(runs, [rows * n // slices for n in range(slices + 1)])
+        stretches = list(pairwise(cuts.tolist()))
+        if output.raw:
+            places = _byte_places(store, cuts, output.header())
+            with place.open("wb") as file:
+                file.write(output.header())
+                file.truncate(int(places[-1]))
+            calls = [(store, n, place, int(places[n]), stretch) for n, stretch in enumerate(stretches)]
+            highest = runner.each(merge_raw, calls)
+        else:
+            highest = runner.each(merge_tables, [(store, n, output, stretch) for n, stretch in enumerate(stretches)])
+            join_tables(output, place, slices)
+        carries = prefix_maxima(highest)
+        return sum(runner.each(count_late, [(store, n, carry) for n, carry in enumerate(carries)]))
 
     def _manifest(  # noqa: PLR0917
-        self, number: int, experiment: Experiment, figures: _Figures, achieved: int, choice: Choice, output: Output,
-        drawn: Sequence[Any], target: Path,
+        self, number: int, experiment: Experiment, figures: _Figures, achieved: int, choice: DelayChoice,
+        output: StreamOutput, drawn: Sequence[Any], target: Path,
     ) -> dict[str, Any]:  # fmt: skip
         loaded, rows = self.loaded, self.loaded.rows
         return {
@@ -262,12 +287,12 @@ class _Figures:
 
 def choose(
     records: Records, rows: int, experiment: Experiment, unit: TimeUnit, runner: Runner
-) -> tuple[Choice, _Figures]:
+) -> tuple[DelayChoice, _Figures]:
     """Which events to delay or to put in order so that the target is hit."""
     low, high = experiment.delays(unit)
     wanted = half_up(rows * experiment.factor / 100)
-    reachable = rows - select.find_anchors(records, high)
-    plain = Choice(
+    reachable = rows - mark_must_stay(records, high)
+    plain = DelayChoice(
         mode="as it is", seed=experiment.seed, unit=unit, shortest=low, longest=high,
         distribution=experiment.distribution, per_key=bool(experiment.per_key),
     )  # fmt: skip
@@ -281,63 +306,40 @@ def choose(
     target = min(wanted, reachable) - records.late
     threshold, mode = _threshold(records, plain, target, runner)
     mode = "highest reachable" if wanted > reachable else mode
-    surveys = runner.each(select.survey_piece, [(records, p, threshold) for p in range(len(records.splits))])
+    surveys = runner.each(exact_delay.survey_piece, [(records, p, threshold) for p in range(len(records.splits))])
     return replace(plain, mode=mode, threshold=threshold, surveys=surveys), figures
 
 
-def _repaired(records: Records, plain: Choice, count: int, runner: Runner) -> Choice:
+def _repaired(records: Records, plain: DelayChoice, count: int, runner: Runner) -> DelayChoice:
     pieces = range(len(records.splits))
-    runner.each(repair_piece, [(records.shelf, piece, plain.seed) for piece in pieces])
-    runs = [records.shelf.get(f"repairs/{piece}") for piece in pieces]
+    runner.each(repair_piece, [(records.store, piece, plain.seed) for piece in pieces])
+    runs = [records.store.get(f"repairs/{piece}") for piece in pieces]
     return replace(plain, mode="repair", repaired_up_to=int(at_ranks(runs, [count - 1])[0]))
 
 
-def _threshold(records: Records, plain: Choice, target: int, runner: Runner) -> tuple[int, Mode]:
-    """The threshold, with as few anchors as it takes: none if it goes without."""
+def _threshold(records: Records, plain: DelayChoice, target: int, runner: Runner) -> tuple[int, Mode]:
+    """The threshold, with as few that must stay as it takes: none if it goes without."""
     pieces = range(len(records.splits))
     modes: tuple[tuple[bool, Mode], ...] = ((False, "delay"), (True, "anchors"))
     for anchored, mode in modes:
-        highest = runner.each(select.draw_piece, [(records, piece, plain.seed, anchored) for piece in pieces])
-        runner.each(select.limit_piece, [(records, piece, plain.longest, highest) for piece in pieces])
-        threshold = select.find_threshold(records.shelf, len(records.splits), target)
+        highest = runner.each(exact_delay.draw_piece, [(records, piece, plain.seed, anchored) for piece in pieces])
+        runner.each(exact_delay.limit_piece, [(records, piece, plain.longest, highest) for piece in pieces])
+        threshold = exact_delay.find_threshold(records.store, len(records.splits), target)
         if threshold is not None:
             return threshold, mode
-    raise AssertionError("with all anchors every target up to the highest is reached")
+    raise AssertionError("with all that must stay every target up to the highest is reached")
 
 
-def write_stream(records: Records, choice: Choice, output: Output, loaded: Loaded, runner: Runner, place: Path) -> int:  # noqa: PLR0917
-    """Write the stream in its new order; how many events of it are out of order, counted in what was written."""
-    shelf, pieces = records.shelf, len(records.splits)
-    made = runner.each(make_run, [(records, piece, choice, output, loaded.pieces) for piece in range(pieces)])
-    rows, size = sum(count for count, _ in made), sum(count for _, count in made)
-    runs = [shelf.get(f"run/key/{piece}") for piece in range(pieces)]
-    slices = max(1, min(rows, max(pieces, -(-size // SLICE_BYTES))))
-    cuts = cut_at_ranks(runs, [rows * n // slices for n in range(slices + 1)])
-    stretches = [(cuts[n].tolist(), cuts[n + 1].tolist()) for n in range(slices)]
-    if output.raw:
-        places = _byte_places(shelf, cuts, output.header())
-        with place.open("wb") as file:
-            file.write(output.header())
-            file.truncate(int(places[-1]))
-        calls = [(shelf, n, place, int(places[n]), stretch) for n, stretch in enumerate(stretches)]
-        highest = runner.each(merge_raw, calls)
-    else:
-        highest = runner.each(merge_tables, [(shelf, n, output, stretch) for n, stretch in enumerate(stretches)])
-        join_tables(output, place, slices)
-    carries = np.maximum.accumulate([LOWEST, *highest])[:-1].tolist()
-    return sum(runner.each(count_late, [(shelf, n, carry) for n, carry in enumerate(carries)]))
-
-
-def _byte_places(shelf: Shelf, cuts: Any, header: bytes) -> Any:
+def _byte_places(store: ArrayStore, cuts: Any, header: bytes) -> Any:
     """Where each slice starts in the output."""
     total = np.full(len(cuts), len(header), np.int64)
     for piece in range(cuts.shape[1]):
-        sizes = np.concatenate([[0], np.cumsum(shelf.get(f"run/used/{piece}"), dtype=np.int64)])
+        sizes = np.concatenate([[0], np.cumsum(store.get(f"run/used/{piece}"), dtype=np.int64)])
         total += sizes[cuts[:, piece]]
     return total
 
 
-def _sample(loaded: Loaded) -> bytes:
+def _sample(loaded: LoadedSource) -> bytes:
     if loaded.layout.format != "jsonl":
         return b""
     with loaded.layout.files[0].open("rb") as file:
@@ -352,7 +354,7 @@ def sha256_of(path: Path) -> str:
 _QUANTILES: Final = {"p50": Fraction(1, 2), "p90": Fraction(9, 10), "p99": Fraction(99, 100)}
 
 
-def _delays(experiment: Experiment, choice: Choice, drawn: Sequence[Any], unit: TimeUnit) -> dict[str, Any]:
+def _delays(experiment: Experiment, choice: DelayChoice, drawn: Sequence[Any], unit: TimeUnit) -> dict[str, Any]:
     """The delays asked for and the delays drawn, side by side, in ticks of the source."""
     per_ms = TICKS[unit] / 1000
     chances = (np.arange(4096) + 0.5) / 4096

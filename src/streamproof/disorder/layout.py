@@ -37,7 +37,7 @@ _ENDINGS: Final = {
 _BOM: Final = b"\xef\xbb\xbf"
 
 
-class Piece(NamedTuple):
+class FilePiece(NamedTuple):
     """A stretch of a file: bytes from ``start`` to ``end``, or row groups from ``start`` to ``end``."""
 
     file: int
@@ -48,7 +48,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class SourceLayout:
     """A source, ready to be read."""
 
     files: tuple[Path, ...]
@@ -71,7 +71,7 @@ class Layout:
         return [place for place in (self.time, self.arrival, self.key) if place is not None]
 
 
-def plan_layout(source: SourceConfig, *, arrival: int | str | None = None, work: Path) -> Layout:
+def plan_layout(source: SourceConfig, *, arrival: int | str | None = None, work: Path) -> SourceLayout:
     """Look at the beginning of a source; packed files are unpacked into ``work`` first."""
     _check_zone(source.zone)
     files = list(_files(source.file))
@@ -153,7 +153,7 @@ def _first_bytes(files: Sequence[Path]) -> bytes:
     raise InputError("the source is empty", at=str(files[0]), fix="give a file with at least one event")
 
 
-def _csv_layout(source: SourceConfig, files: tuple[Path, ...], arrival: int | str | None, head: bytes) -> Layout:
+def _csv_layout(source: SourceConfig, files: tuple[Path, ...], arrival: int | str | None, head: bytes) -> SourceLayout:
     if len(source.separator) != 1 or not source.separator.isascii() or source.separator in '"\r\n':
         fix = 'one character: ",", ";", "|", "\\t"'
         raise InputError(f"the separator cannot be {source.separator!r}", at="separator", fix=fix)
@@ -258,8 +258,8 @@ def _guessed(source: SourceConfig, lines: Sequence[bytes], place: int) -> TimeUn
 def _made(  # noqa: PLR0917
     source: SourceConfig, files: tuple[Path, ...], arrival: int | str | None, kind: str, names: tuple[str, ...],
     header: bytes, *, unit: TimeUnit, separator: int = 0, has_header: bool = False,
-) -> Layout:  # fmt: skip
-    return Layout(
+) -> SourceLayout:  # fmt: skip
+    return SourceLayout(
         files=files, named=source.file, format=kind, separator=separator, names=names, has_header=has_header,
         header=header,
         time=_place(source.time_index, names, source.file),
@@ -282,7 +282,7 @@ def _place(column: int | str, names: Sequence[str], file: Path) -> int:
     )
 
 
-def _parquet_layout(source: SourceConfig, files: tuple[Path, ...], arrival: int | str | None) -> Layout:
+def _parquet_layout(source: SourceConfig, files: tuple[Path, ...], arrival: int | str | None) -> SourceLayout:
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -302,7 +302,7 @@ def _parquet_layout(source: SourceConfig, files: tuple[Path, ...], arrival: int 
     return made
 
 
-def pieces_of(layout: Layout, *, at_least: int = 1, most_bytes: int = PIECE_BYTES) -> list[Piece]:
+def pieces_of(layout: SourceLayout, *, at_least: int = 1, most_bytes: int = PIECE_BYTES) -> list[FilePiece]:
     """The pieces of all files, in order."""
     if layout.format == "parquet":
         return [piece for number, path in enumerate(layout.files) for piece in _row_groups(number, path)]
@@ -311,16 +311,16 @@ def pieces_of(layout: Layout, *, at_least: int = 1, most_bytes: int = PIECE_BYTE
     return [piece for number, path in enumerate(layout.files) for piece in _stretches(layout, number, path, size)]
 
 
-def _row_groups(number: int, path: Path) -> Iterator[Piece]:
+def _row_groups(number: int, path: Path) -> Iterator[FilePiece]:
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     metadata, row = pq.read_metadata(path), 0
     for group in range(metadata.num_row_groups):
-        yield Piece(number, path, group, group + 1, row)
+        yield FilePiece(number, path, group, group + 1, row)
         row += metadata.row_group(group).num_rows
 
 
-def _stretches(layout: Layout, number: int, path: Path, size: int) -> Iterator[Piece]:
+def _stretches(layout: SourceLayout, number: int, path: Path, size: int) -> Iterator[FilePiece]:
     length = path.stat().st_size
     with path.open("rb") as file:
         first = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
@@ -335,7 +335,7 @@ def _stretches(layout: Layout, number: int, path: Path, size: int) -> Iterator[P
         start = file.tell()
     ends = _quoted_ends(layout, path, start, size) if layout.multiline else _line_ends(path, start, size, length)
     for end in ends:
-        yield Piece(number, path, start, end)
+        yield FilePiece(number, path, start, end)
         start = end
 
 
@@ -350,7 +350,7 @@ def _line_ends(path: Path, start: int, size: int, length: int) -> Iterator[int]:
             yield start
 
 
-def _quoted_ends(layout: Layout, path: Path, start: int, size: int) -> Iterator[int]:
+def _quoted_ends(layout: SourceLayout, path: Path, start: int, size: int) -> Iterator[int]:
     """The same where line breaks may stand inside quotes, which only reading from the beginning can tell."""
     rest = b""
     with path.open("rb") as file:

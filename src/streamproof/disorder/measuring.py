@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numba import njit
 
+from streamproof.disorder.array_store import ArrayStore
 from streamproof.disorder.records import LOWEST
-from streamproof.disorder.shelf import Shelf
 from streamproof.events.order import Ints
 
 KEPT: Final = 20  # holders that a piece reports
@@ -32,7 +32,7 @@ class Holder(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredPiece:
     """What one piece found."""
 
     rows: int
@@ -49,32 +49,32 @@ class Measured:
 
 
 def measure_piece(  # noqa: PLR0917
-    shelf: Shelf, piece: int, carry: int, place: tuple[int, int], without: Sequence[int] = (), keep: str = ""
-) -> Measured:
-    """Measure one piece; lateness, times and delays go to the shelf as sorted runs under ``keep``."""
-    times: Ints = np.asarray(shelf.get(f"t/{piece}"))
-    ids: Ints = np.asarray(shelf.get(f"id/{piece}"))
+    store: ArrayStore, piece: int, carry: int, place: tuple[int, int], without: Sequence[int] = (), keep: str = ""
+) -> MeasuredPiece:
+    """Measure one piece; lateness, times and delays go into the store as sorted runs under ``keep``."""
+    times: Ints = np.asarray(store.get(f"t/{piece}"))
+    ids: Ints = np.asarray(store.get(f"id/{piece}"))
     if without:
         wanted = ~np.isin(ids, np.array(without))
         times, ids = times[wanted], ids[wanted]
     lateness, late_at, falls, starts, counts, ahead, head = _measure(times, carry)
-    shelf.put(f"{keep}lateness/{piece}", np.sort(lateness))
-    shelf.put(f"{keep}times/{piece}", np.sort(times))
+    store.put(f"{keep}lateness/{piece}", np.sort(lateness))
+    store.put(f"{keep}times/{piece}", np.sort(times))
     negatives = 0
-    if shelf.has(f"arrival/{piece}") and not without:
-        delays = np.asarray(shelf.get(f"arrival/{piece}")) - times
+    if store.has(f"arrival/{piece}") and not without:
+        delays = np.asarray(store.get(f"arrival/{piece}")) - times
         negatives = int((delays < 0).sum())
-        shelf.put(f"{keep}delays/{piece}", np.sort(delays))
+        store.put(f"{keep}delays/{piece}", np.sort(delays))
     first, total = place
     bins = np.zeros((2, BINS), np.int64)
     spots = (first + np.arange(len(times))) * BINS // max(1, total)
     bins[0] = np.bincount(spots, minlength=BINS)
     bins[1] = np.bincount(spots[late_at], minlength=BINS)
     if not len(times):
-        return Measured(0, 0, 0, 0, 0, carry, 0, (), None, bins)
+        return MeasuredPiece(0, 0, 0, 0, 0, carry, 0, (), None, bins)
     found = _holders(times, ids, starts, counts, ahead)
     last = Holder(int(counts[-1]), *_holder(times, ids, ahead, starts, len(starts) - 1)) if len(starts) else None
-    return Measured(
+    return MeasuredPiece(
         len(times), len(lateness), int(falls), int(times[0]), int(times[-1]), max(carry, int(times.max())), int(head),
         found, last, bins, negatives,
     )  # fmt: skip
@@ -117,7 +117,7 @@ def _measure(times, carry):  # type: ignore[no-untyped-def]
     return lateness[:late], late_at[:late], falls, starts[:holders], counts[:holders], ahead[:holders], head
 
 
-def stitched_holders(found: Sequence[Measured]) -> list[Holder]:
+def holders_across_pieces(found: Sequence[MeasuredPiece]) -> list[Holder]:
     """The holders of all pieces, those that made most events late first."""
     holders: list[Holder] = []
     current: Holder | None = None
@@ -134,18 +134,18 @@ def stitched_holders(found: Sequence[Measured]) -> list[Holder]:
     return sorted((holder for holder in holders if holder.made_late), key=lambda holder: (-holder.made_late, holder.id))
 
 
-def runs_of(found: Sequence[Measured]) -> int:
+def runs_of(found: Sequence[MeasuredPiece]) -> int:
     """The number of ascending runs: falls, those between pieces included, and one."""
     filled = [piece for piece in found if piece.rows]
     between = sum(b.first < a.last for a, b in pairwise(filled))
     return sum(piece.falls for piece in filled) + between + (1 if filled else 0)
 
 
-def sort_hashes(shelf: Shelf, piece: int) -> None:
-    shelf.put(f"sorted_row/{piece}", np.sort(np.asarray(shelf.get(f"row/{piece}"))))
+def sort_hashes(store: ArrayStore, piece: int) -> None:
+    store.put(f"sorted_row/{piece}", np.sort(np.asarray(store.get(f"row/{piece}"))))
 
 
-def distinct_between(shelf: Shelf, pieces: int, part: int, parts: int) -> int:
+def distinct_between(store: ArrayStore, pieces: int, part: int, parts: int) -> int:
     """How many different rows there are, by hash, in one part of all hashes."""
     width = 2**64 // parts
     low, high = (
@@ -154,7 +154,7 @@ def distinct_between(shelf: Shelf, pieces: int, part: int, parts: int) -> int:
     )
     found = []
     for piece in range(pieces):
-        run = shelf.get(f"sorted_row/{piece}")
+        run = store.get(f"sorted_row/{piece}")
         found.append(np.asarray(run[np.searchsorted(run, low, "left") : np.searchsorted(run, high, "right")]))
     merged = np.sort(np.concatenate(found))
     return int((merged[1:] != merged[:-1]).sum()) + 1 if len(merged) else 0
@@ -171,10 +171,10 @@ class KeyTable(NamedTuple):
     length: Ints
 
 
-def keys_of_piece(shelf: Shelf, piece: int, carry: int) -> KeyTable:
+def keys_of_piece(store: ArrayStore, piece: int, carry: int) -> KeyTable:
     """Events and late events by key."""
-    times: Ints = np.asarray(shelf.get(f"t/{piece}"))
-    keys = np.asarray(shelf.get(f"key/{piece}"))
+    times: Ints = np.asarray(store.get(f"t/{piece}"))
+    keys = np.asarray(store.get(f"key/{piece}"))
     before = np.maximum(np.concatenate([[carry], np.maximum.accumulate(times)[:-1]]), carry) if len(times) else times
     lateness = np.where(times < before, before - times, 0)
     order = np.argsort(keys, kind="stable")
@@ -186,7 +186,7 @@ def keys_of_piece(shelf: Shelf, piece: int, carry: int) -> KeyTable:
     events = np.diff(np.append(starts, len(keys)))
     late = np.add.reduceat((lateness[order] > 0).astype(np.int64), starts)
     longest = np.maximum.reduceat(lateness[order], starts)
-    ids, lengths = np.asarray(shelf.get(f"id/{piece}")), np.asarray(shelf.get(f"length/{piece}"))
+    ids, lengths = np.asarray(store.get(f"id/{piece}")), np.asarray(store.get(f"length/{piece}"))
     rows = order[starts]
     return KeyTable(sorted_keys[starts], events, late, longest, ids[rows], lengths[rows].astype(np.int64))
 
@@ -207,22 +207,3 @@ def merged_keys(tables: Sequence[KeyTable]) -> KeyTable:
         keys[starts], np.add.reduceat(column("events"), starts), np.add.reduceat(column("late"), starts),
         np.maximum.reduceat(column("longest"), starts), column("row")[starts], column("length")[starts],
     )  # fmt: skip
-
-
-def batch_highs(shelf: Shelf, piece: int, first: int, size: int) -> tuple[int, Ints]:
-    """The highest time of each micro-batch, as far as it lies in this piece; the number of the first batch."""
-    times: Ints = np.asarray(shelf.get(f"t/{piece}"))
-    if not len(times):
-        return 0, np.zeros(0, np.int64)
-    batches = (first + np.arange(len(times))) // size
-    starts = np.flatnonzero(np.concatenate([[True], batches[1:] != batches[:-1]]))
-    return int(batches[0]), np.maximum.reduceat(times, starts)
-
-
-def dropped_in(shelf: Shelf, piece: int, first: int, size: int, marks: Ints, window: int) -> tuple[int, Ints]:  # noqa: PLR0917
-    """How many events Spark would drop, those whose window ended at their batch's watermark, and from which windows."""
-    times: Ints = np.asarray(shelf.get(f"t/{piece}"))
-    batches = (first + np.arange(len(times))) // size
-    ends = (times // window + 1) * window if window else times
-    dropped = ends <= marks[batches]
-    return int(dropped.sum()), np.unique(ends[dropped]) if window else np.zeros(0, np.int64)

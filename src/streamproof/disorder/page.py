@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from streamproof.disorder.moments import moment_text
 from streamproof.disorder.text import spark_line
-from streamproof.disorder.units import shown, spark_interval
+from streamproof.disorder.units import moment_text, shown, spark_interval
 from streamproof.errors import as_shown
 from streamproof.pictures.disorder_plots import Bar, Mark, bar_plot, curve_plot
 

@@ -1,6 +1,6 @@
 """The in-order events of a stream, its *records*, and what each of them keeps out of order.
 
-A stream lies on a shelf in pieces: ``t/0``, ``t/1``… are the event times in arrival order, ``id/…`` the row ids and,
+A stream lies on a store in pieces: ``t/0``, ``t/1``… are the event times in arrival order, ``id/…`` the row ids and,
 where outages or clocks move arrivals, ``g/…`` the arrivals. Without them an event arrives at the running maximum of the
 times so far, itself included, so that a stable sort by arrival gives back the source with its disorder.
 """
@@ -13,11 +13,21 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from streamproof.disorder.anchors import NOWHERE
-from streamproof.disorder.shelf import Shelf
+from streamproof.disorder.array_store import ArrayStore
 from streamproof.events.order import Flags, Ints
 
 LOWEST = -(2**63) + 1  # before every time
+FAR = 2**62  # beyond every arrival
+NOWHERE = -1  # before every place
+
+
+def prefix_maxima(highest: Sequence[int]) -> list[int]:
+    """The latest time before each piece, from the latest time of each.
+
+    >>> prefix_maxima([5, 3, 9]) == [LOWEST, 5, 5]
+    True
+    """
+    return [int(value) for value in np.maximum.accumulate([LOWEST, *highest])[:-1]]
 
 
 @dataclass(frozen=True)
@@ -37,7 +47,7 @@ class Split:
 class Records:
     """The records of all pieces: how many, from when to when, and where each piece starts."""
 
-    shelf: Shelf
+    store: ArrayStore
     splits: Sequence[Split]
     carries: Sequence[int]  # the running maximum before each piece
     tops: dict[int, int] = field(default_factory=dict)  # what following pieces add to a piece's last record
@@ -59,19 +69,19 @@ class Records:
         return np.array([getattr(split, of) for split in self.splits], np.int64)
 
 
-def split_piece(shelf: Shelf, piece: int, carry: int) -> Split:
+def split_piece(store: ArrayStore, piece: int, carry: int) -> Split:
     """Tell records from out-of-order events, and remember for each record the latest time that it keeps late."""
-    times: Ints = np.asarray(shelf.get(f"t/{piece}"))
+    times: Ints = np.asarray(store.get(f"t/{piece}"))
     late, places, tops, head_top = _split(times, carry)
-    moved = shelf.has(f"g/{piece}")
+    moved = store.has(f"g/{piece}")
     found = times[places]
-    arrivals = np.asarray(shelf.get(f"g/{piece}"))[places] if moved else found
-    shelf.put(f"late/{piece}", late)
-    shelf.put(f"rt/{piece}", found)
-    shelf.put(f"rid/{piece}", np.asarray(shelf.get(f"id/{piece}"))[places])
-    shelf.put(f"rtop/{piece}", tops)
+    arrivals = np.asarray(store.get(f"g/{piece}"))[places] if moved else found
+    store.put(f"late/{piece}", late)
+    store.put(f"rt/{piece}", found)
+    store.put(f"rid/{piece}", np.asarray(store.get(f"id/{piece}"))[places])
+    store.put(f"rtop/{piece}", tops)
     if moved:
-        shelf.put(f"rg/{piece}", arrivals)
+        store.put(f"rg/{piece}", arrivals)
     if not len(found):
         return Split(0, len(times), int(head_top), carry, carry, carry, carry)
     ends = (found[0], found[-1], arrivals[0], arrivals[-1])
@@ -98,7 +108,7 @@ def _split(times, carry):  # type: ignore[no-untyped-def]
     return late, places[:count], tops[:count].copy(), head_top
 
 
-def stitched_tops(splits: Sequence[Split]) -> dict[int, int]:
+def latest_kept_late(splits: Sequence[Split]) -> dict[int, int]:
     """For pieces whose last record keeps events of following pieces late: the latest time of those."""
     found: dict[int, int] = {}
     holder = -1
@@ -112,9 +122,9 @@ def stitched_tops(splits: Sequence[Split]) -> dict[int, int]:
 
 def guard_piece(records: Records, piece: int) -> None:
     """For each record, from which place on one must stay so that nothing behind it loses its last overtaker."""
-    shelf = records.shelf
-    times: Ints = np.asarray(shelf.get(f"rt/{piece}"))
-    tops: Ints = np.array(shelf.get(f"rtop/{piece}"))
+    store = records.store
+    times: Ints = np.asarray(store.get(f"rt/{piece}"))
+    tops: Ints = np.array(store.get(f"rtop/{piece}"))
     if piece in records.tops:
         tops[-1] = max(tops[-1], records.tops[piece])
     start = records.starts[piece]
@@ -125,7 +135,7 @@ def guard_piece(records: Records, piece: int) -> None:
     before = guarding[inside == 0]
     if len(before) and piece:
         found[before] = _places(records, tops[before], piece)
-    shelf.put(f"rguard/{piece}", found)
+    store.put(f"rguard/{piece}", found)
 
 
 def _places(records: Records, times: Ints, piece: int) -> Ints:
@@ -135,18 +145,18 @@ def _places(records: Records, times: Ints, piece: int) -> Ints:
     found = np.full(len(times), starts[piece], np.int64)
     for holder in np.unique(holders[holders < piece]).tolist():
         mine = holders == holder
-        inside = np.searchsorted(records.shelf.get(f"rt/{holder}"), times[mine], side="right")
+        inside = np.searchsorted(records.store.get(f"rt/{holder}"), times[mine], side="right")
         found[mine] = starts[holder] + inside
     return found
 
 
-def arrivals_of(shelf: Shelf, piece: int) -> Ints:
+def arrivals_of(store: ArrayStore, piece: int) -> Ints:
     """When the records of a piece arrive."""
-    name = f"rg/{piece}" if shelf.has(f"rg/{piece}") else f"rt/{piece}"
-    return np.asarray(shelf.get(name))
+    name = f"rg/{piece}" if store.has(f"rg/{piece}") else f"rt/{piece}"
+    return np.asarray(store.get(name))
 
 
-def fixed_of(shelf: Shelf, piece: int) -> Flags:
+def fixed_of(store: ArrayStore, piece: int) -> Flags:
     """The records whose arrival is given: an outage or a clock moved them, so they are not to be delayed again."""
-    times: Ints = np.asarray(shelf.get(f"rt/{piece}"))
-    return np.asarray(arrivals_of(shelf, piece) != times)
+    times: Ints = np.asarray(store.get(f"rt/{piece}"))
+    return np.asarray(arrivals_of(store, piece) != times)

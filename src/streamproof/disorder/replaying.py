@@ -23,7 +23,7 @@ import numpy as np
 from streamproof import documents
 from streamproof.disorder.config import SourceConfig
 from streamproof.disorder.hashing import Bytes, Floats
-from streamproof.disorder.layout import Layout, Piece, by_number, pieces_of, plan_layout
+from streamproof.disorder.layout import FilePiece, SourceLayout, by_number, pieces_of, plan_layout
 from streamproof.disorder.rows import read_bytes
 from streamproof.disorder.scanning import BLANK, GOOD, fields_of, members_of, row_ends, times_of
 from streamproof.disorder.units import TICKS, TimeUnit, read_unit
@@ -45,7 +45,7 @@ LAG_BIN: Final = 0.0001  # seconds
 LAG_BINS: Final = 100_000
 
 
-class Rows(NamedTuple):
+class DueRows(NamedTuple):
     """Some rows of a file: their bytes, and when they are due in ticks."""
 
     data: Bytes
@@ -84,7 +84,7 @@ class Target(Protocol):
     interval: bool  # whether it takes rows by stretches of time, and not one by one
     claim: str  # where rows go, as far as whoever goes on must go on there
 
-    def send(self, rows: Rows, first: int, last: int) -> None: ...
+    def send(self, rows: DueRows, first: int, last: int) -> None: ...
     def close_interval(self, first_row: int) -> None: ...
     def refuse_missing(self, first_row: int) -> None: ...
     def confirmed(self) -> int | None: ...  # rows of this run that were handed over for sure; None: all that were sent
@@ -126,7 +126,7 @@ class Recording:
     def header(self) -> bytes:
         return self.layout.header
 
-    def rows(self, offset: int = 0) -> Iterator[Rows]:
+    def rows(self, offset: int = 0) -> Iterator[DueRows]:
         """The rows from a byte on, block by block."""
         for piece in pieces_of(self.layout, most_bytes=BLOCK):
             if piece.end > offset:
@@ -134,7 +134,7 @@ class Recording:
                 yield rows_in(self.layout, piece._replace(start=start))
 
 
-def rows_in(layout: Layout, piece: Piece) -> Rows:
+def rows_in(layout: SourceLayout, piece: FilePiece) -> DueRows:
     """The rows of one piece, with their times."""
     data = read_bytes(piece)
     ends = row_ends(data, 0, len(data), layout.separator if layout.multiline else 0)
@@ -149,7 +149,7 @@ def rows_in(layout: Layout, piece: Piece) -> Rows:
         status, spans, _ = fields_of(data, starts, ends, layout.separator, layout.quote, place, len(layout.names))
     due, _ = times_of(data, status, spans[0], spans[1], TICKS[layout.unit])
     good = status == GOOD
-    return Rows(
+    return DueRows(
         data,
         starts[good],
         ends[good],
@@ -274,7 +274,7 @@ class Replay:
         finally:
             self._save_state(first)
 
-    def _play(self, rows: Rows, clock: tuple[float, int], first: int) -> bool:
+    def _play(self, rows: DueRows, clock: tuple[float, int], first: int) -> bool:
         self.played.rejected += rows.rejected
         at, end = 0, len(rows.due)
         if self._limit is not None:
@@ -303,7 +303,7 @@ class Replay:
             return at
         return last
 
-    def _deliver(self, rows: Rows, at: int, last: int, dues: Any, first: int) -> int:
+    def _deliver(self, rows: DueRows, at: int, last: int, dues: Any, first: int) -> int:
         if self._target.interval:
             last = self._interval(rows, at, last, first)
         self._target.send(rows, at, last)
@@ -319,7 +319,7 @@ class Replay:
 
     _open: tuple[int, int] | None = None  # the interval whose rows are being collected, and its first row
 
-    def _interval(self, rows: Rows, at: int, last: int, first: int) -> int:
+    def _interval(self, rows: DueRows, at: int, last: int, first: int) -> int:
         """Up to where the due rows belong to the interval of the next one; the one before it is closed."""
         if self._speed is None:
             number = self.played.rows // self._rows_per_file

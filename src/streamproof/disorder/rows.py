@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from streamproof.disorder.array_store import ArrayStore
 from streamproof.disorder.hashing import Bytes, hash_slices
-from streamproof.disorder.layout import OFFSET_BITS, Layout, Piece
+from streamproof.disorder.layout import OFFSET_BITS, FilePiece, SourceLayout
 from streamproof.disorder.scanning import (
     BLANK,
     FIELDS,
@@ -27,7 +28,6 @@ from streamproof.disorder.scanning import (
     row_ends,
     times_of,
 )
-from streamproof.disorder.shelf import Shelf
 from streamproof.disorder.units import TICKS
 from streamproof.events.notation import write_json
 from streamproof.events.order import Flags, Ints, ints
@@ -49,10 +49,12 @@ class Scanned:
     reasons: dict[str, int] = field(default_factory=dict)
 
 
-def scan_piece(shelf: Shelf, number: int, layout: Layout, piece: Piece, *, hashes: bool = False) -> Scanned:
-    """Put the times, ids and lengths of a piece's rows on the shelf; with ``hashes`` also one of each whole row."""
+def scan_piece(
+    store: ArrayStore, number: int, layout: SourceLayout, piece: FilePiece, *, hashes: bool = False
+) -> Scanned:
+    """Put the times, ids and lengths of a piece's rows into the store; with ``hashes`` also one of each whole row."""
     if layout.format == "parquet":
-        return _scan_row_groups(shelf, number, layout, piece, hashes)
+        return _scan_row_groups(store, number, layout, piece, hashes)
     data = read_bytes(piece)
     ends = row_ends(data, 0, len(data), layout.separator if layout.multiline else 0)
     if len(data) and (not len(ends) or ends[-1] != len(data)):  # the last line has no break
@@ -61,16 +63,16 @@ def scan_piece(shelf: Shelf, number: int, layout: Layout, piece: Piece, *, hashe
     status, spans, counts = _spans(layout, data, starts, ends)
     columns = _columns(layout, data, status, spans)
     good = status == GOOD
-    shelf.put(f"id/{number}", (np.int64(piece.file) << OFFSET_BITS) | (piece.start + starts[good]))
-    shelf.put(f"length/{number}", (ends - starts)[good].astype(np.int32))
+    store.put(f"id/{number}", (np.int64(piece.file) << OFFSET_BITS) | (piece.start + starts[good]))
+    store.put(f"length/{number}", (ends - starts)[good].astype(np.int32))
     if hashes:
         stops = ends[good] - (data[ends[good] - 1] == 10) if len(ends) else ends
-        shelf.put(f"row/{number}", hash_slices(data, starts[good], stops))
+        store.put(f"row/{number}", hash_slices(data, starts[good], stops))
     rejects = _Rejects(layout, data, starts, ends, spans, counts)
-    return _finish(shelf, number, layout, columns, status, rejects)
+    return _finish(store, number, columns, status, rejects)
 
 
-def read_bytes(piece: Piece) -> Bytes:
+def read_bytes(piece: FilePiece) -> Bytes:
     """The bytes of a piece."""
     data = np.empty(piece.end - piece.start, np.uint8)
     with piece.path.open("rb", buffering=0) as file:
@@ -81,7 +83,7 @@ def read_bytes(piece: Piece) -> Bytes:
     return data[:done]
 
 
-def _spans(layout: Layout, data: Bytes, starts: Ints, ends: Ints) -> tuple[Any, Any, Any]:
+def _spans(layout: SourceLayout, data: Bytes, starts: Ints, ends: Ints) -> tuple[Any, Any, Any]:
     """What became of each row, and where its wanted fields lie."""
     if layout.format == "jsonl":
         names = [layout.names[place].encode() for place in layout.wanted]
@@ -94,7 +96,7 @@ def _spans(layout: Layout, data: Bytes, starts: Ints, ends: Ints) -> tuple[Any, 
 
 
 @dataclass
-class _Columns:
+class PieceColumns:
     """The columns of a piece: times, kinds of times, arrivals, and hashes of keys."""
 
     times: Ints
@@ -104,11 +106,11 @@ class _Columns:
     key_texts: Any = None
 
 
-def _columns(layout: Layout, data: Bytes, status: Any, spans: Any) -> _Columns:
+def _columns(layout: SourceLayout, data: Bytes, status: Any, spans: Any) -> PieceColumns:
     per_second = TICKS[layout.unit]
     times, kinds = times_of(data, status, spans[0], spans[1], per_second)
     naive = (kinds == NAIVE) & (status == GOOD)
-    found = _Columns(_zoned(layout, times, naive), naive)
+    found = PieceColumns(_zoned(layout, times, naive), naive)
     place = 2
     if layout.arrival is not None:
         arrivals, kinds = times_of(data, status, spans[place], spans[place + 1], per_second)
@@ -121,7 +123,7 @@ def _columns(layout: Layout, data: Bytes, status: Any, spans: Any) -> _Columns:
     return found
 
 
-def _zoned(layout: Layout, times: Ints, naive: Flags) -> Ints:
+def _zoned(layout: SourceLayout, times: Ints, naive: Flags) -> Ints:
     """Instants without a zone, in the zone of the source: UTC unless it says another."""
     if layout.zone in (None, "UTC") or not naive.any():
         return times
@@ -134,17 +136,17 @@ def _zoned(layout: Layout, times: Ints, naive: Flags) -> Ints:
     return times
 
 
-def _finish(shelf: Shelf, number: int, layout: Layout, columns: _Columns, status: Any, rejects: _Rejects) -> Scanned:  # noqa: PLR0917
+def _finish(store: ArrayStore, number: int, columns: PieceColumns, status: Any, rejects: _Rejects) -> Scanned:
     good = status == GOOD
     times = columns.times[good]
-    shelf.put(f"t/{number}", times)
+    store.put(f"t/{number}", times)
     if columns.arrivals is not None:
-        shelf.put(f"arrival/{number}", columns.arrivals[good])
+        store.put(f"arrival/{number}", columns.arrivals[good])
     if columns.keys is not None:
-        shelf.put(f"key/{number}", columns.keys[good])
+        store.put(f"key/{number}", columns.keys[good])
     text, reasons = rejects.written(status)
     if text:
-        shelf.put(f"rejects/{number}", np.frombuffer(text, np.uint8))
+        store.put(f"rejects/{number}", np.frombuffer(text, np.uint8))
     return Scanned(
         rows=len(times), lines=rejects.lines, highest=int(times.max()) if len(times) else -(2**62),
         rejected=int((~good).sum()), nulls=int((status == NO_TIME).sum()), naive=int(columns.naive[good].sum()),
@@ -155,7 +157,7 @@ def _finish(shelf: Shelf, number: int, layout: Layout, columns: _Columns, status
 class _Rejects:
     """The rows of a piece that cannot be read, with their lines counted from the piece's first one."""
 
-    def __init__(self, layout: Layout, data: Bytes, starts: Ints, ends: Ints, spans: Any, counts: Ints) -> None:  # noqa: PLR0917
+    def __init__(self, layout: SourceLayout, data: Bytes, starts: Ints, ends: Ints, spans: Any, counts: Ints) -> None:  # noqa: PLR0917
         self._layout, self._data, self._starts, self._ends = layout, data, starts, ends
         self._spans, self._counts = spans, counts
         breaks = np.flatnonzero(data == 10) if layout.multiline else None
@@ -194,28 +196,28 @@ class _Rejects:
         }[status]
 
 
-def _scan_row_groups(shelf: Shelf, number: int, layout: Layout, piece: Piece, hashes: bool) -> Scanned:
+def _scan_row_groups(store: ArrayStore, number: int, layout: SourceLayout, piece: FilePiece, hashes: bool) -> Scanned:
     columns = None if hashes else [layout.names[place] for place in layout.wanted]
     table = pq.ParquetFile(piece.path).read_row_groups(range(piece.start, piece.end), columns=columns)
     if hashes:
-        shelf.put(f"row/{number}", _table_hashes(table))
+        store.put(f"row/{number}", _table_hashes(table))
     wanted = table.select([layout.names[place] for place in layout.wanted]).combine_chunks()
     found = table_columns(layout, wanted)
     status, cols = found
     good = status == GOOD
     if hashes:
-        shelf.put(f"row/{number}", np.asarray(shelf.get(f"row/{number}"))[good])
+        store.put(f"row/{number}", np.asarray(store.get(f"row/{number}"))[good])
     rows = piece.first_row + np.arange(len(status), dtype=np.int64)
-    shelf.put(f"id/{number}", (np.int64(piece.file) << OFFSET_BITS) | rows[good])
-    shelf.put(f"length/{number}", np.zeros(int(good.sum()), np.int32))
-    return _finish(shelf, number, layout, cols, status, _TableRejects(layout, table, len(status)))
+    store.put(f"id/{number}", (np.int64(piece.file) << OFFSET_BITS) | rows[good])
+    store.put(f"length/{number}", np.zeros(int(good.sum()), np.int32))
+    return _finish(store, number, cols, status, _TableRejects(layout, table, len(status)))
 
 
-def table_columns(layout: Layout, table: pa.Table) -> tuple[Any, _Columns]:
+def table_columns(layout: SourceLayout, table: pa.Table) -> tuple[Any, PieceColumns]:
     """The columns of a table: what became of each row, and its times; the columns are time, arrival, key as wanted."""
     status = np.zeros(len(table), np.uint8)
     times, naive = array_times(layout, table.column(0), status)
-    found, place = _Columns(times, naive), 1
+    found, place = PieceColumns(times, naive), 1
     if layout.arrival is not None:
         found.arrivals = array_times(layout, table.column(place), status)[0]
         place += 1
@@ -225,7 +227,7 @@ def table_columns(layout: Layout, table: pa.Table) -> tuple[Any, _Columns]:
     return status, found
 
 
-def array_times(layout: Layout, column: pa.ChunkedArray, status: Any) -> tuple[Ints, Flags]:
+def array_times(layout: SourceLayout, column: pa.ChunkedArray, status: Any) -> tuple[Ints, Flags]:
     """Times of an Arrow column in ticks; rows without one change their status."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
@@ -293,7 +295,7 @@ def _table_hashes(table: pa.Table) -> Any:
 class _TableRejects(_Rejects):
     """Rejected rows of a table, by their row."""
 
-    def __init__(self, layout: Layout, table: pa.Table, rows: int) -> None:
+    def __init__(self, layout: SourceLayout, table: pa.Table, rows: int) -> None:
         self._layout, self._table, self.lines = layout, table, rows
 
     def written(self, status: Any) -> tuple[bytes, dict[str, int]]:

@@ -1,6 +1,6 @@
 """Where the steps of a job run: in this process, or as tasks on Spark.
 
-A step is a function of plain arguments that reads and writes arrays on a shelf and gives back a few numbers. Both ways
+A step is a function of plain arguments that reads and writes arrays on a store and gives back a few numbers. Both ways
 call the same functions with the same arguments, so that they give the same bytes.
 """
 
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from streamproof.disorder.shelf import FolderShelf, MemoryShelf, Shelf
+from streamproof.disorder.array_store import ArrayStore, FolderStore, MemoryStore
 from streamproof.documents import existing
 from streamproof.errors import InfrastructureError, InputError, StreamproofError
 
@@ -131,14 +131,14 @@ def chosen_runner(path: Path, *, spark: Any = None, on: str = "auto", partitions
 
 
 @contextmanager
-def workplace(folder: Path | None, runner: Runner) -> Iterator[tuple[Path, Shelf]]:
-    """A folder for what lies between the steps, empty at first and gone at the end, and the shelf in it."""
+def workplace(folder: Path | None, runner: Runner) -> Iterator[tuple[Path, ArrayStore]]:
+    """A folder for what lies between the steps, empty at first and gone at the end, and the store in it."""
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(prefix=".streamproof-", dir=folder))
     os.chmod(place, 0o700)
     try:
         small = isinstance(runner, Here)
-        yield place, MemoryShelf() if small else FolderShelf(place / "shelf")
+        yield place, MemoryStore() if small else FolderStore(place / "store")
     finally:
         shutil.rmtree(place, ignore_errors=True)

@@ -29,7 +29,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from streamproof import _own_folder
 from streamproof import documents as written
 from streamproof.disorder.layout import by_number
-from streamproof.disorder.replaying import Recording, Rows
+from streamproof.disorder.replaying import DueRows, Recording
 from streamproof.documents import existing
 from streamproof.errors import InputError
 
@@ -164,7 +164,7 @@ def _reading(path: Path) -> Iterator[None]:
         raise InputError(f"a row of {path.name} cannot be read: {error}", at=str(path), fix=fix) from None
 
 
-def _readable(recording: Recording, path: Path, start: int) -> Iterator[Rows]:
+def _readable(recording: Recording, path: Path, start: int) -> Iterator[DueRows]:
     """The rows from a byte on, if all of them can be read: a source of Spark has no place for rejected ones."""
     for rows in recording.rows(start):
         if rows.unreadable:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from streamproof.disorder.layout import by_number
-from streamproof.disorder.replaying import Recording, Rows, Target
+from streamproof.disorder.replaying import DueRows, Recording, Target
 from streamproof.errors import InfrastructureError, InputError
 from streamproof.events.files.writer import replacing
 
@@ -26,9 +26,9 @@ _HASTE: Final = 1.0  # seconds for a reader to close, where the program was told
 def open_target(text: str, recording: Recording, *, overwrite: bool = False, key: str | None = None) -> Target:
     """The target that a text names: ``-``, ``tcp://host:port``, ``kafka://broker/topic``, or a folder."""
     if text == "-":
-        return Stdout(recording.header, sys.stdout.buffer)
+        return StdoutTarget(recording.header, sys.stdout.buffer)
     if "://" not in text:
-        return Folder(Path(text), recording, overwrite=overwrite)
+        return FolderTarget(Path(text), recording, overwrite=overwrite)
     try:
         return _open_address(text, recording, key)
     except ValueError as error:
@@ -44,7 +44,7 @@ def _open_address(text: str, recording: Recording, key: str | None) -> Target:
         if not parts.hostname or not parts.port:
             raise InputError(f"{text} names no host and port", at="--to", fix="write tcp://127.0.0.1:9999")
         parts.hostname.encode("idna")
-        return Tcp(parts.hostname, parts.port)
+        return TcpTarget(parts.hostname, parts.port)
     if parts.scheme == "kafka":
         topic = parts.path.strip("/")
         if not parts.netloc or not topic:
@@ -53,11 +53,11 @@ def _open_address(text: str, recording: Recording, key: str | None) -> Target:
         settings = dict(pairs)
         if len(settings) < len(pairs):
             raise ValueError("a setting is given twice")
-        return Kafka(parts.netloc, topic, recording, key=key, settings=settings)
+        return KafkaTarget(parts.netloc, topic, recording, key=key, settings=settings)
     raise InputError(f"{parts.scheme}:// is not known", at="--to", fix="use a folder, tcp://, kafka:// or -")
 
 
-class Stdout:
+class StdoutTarget:
     """Rows as they stand, on standard output, the header first."""
 
     interval = False
@@ -67,7 +67,7 @@ class Stdout:
         self._stream = stream
         self._header = header
 
-    def send(self, rows: Rows, first: int, last: int) -> None:
+    def send(self, rows: DueRows, first: int, last: int) -> None:
         self._stream.write(self._header + rows.block(first, last))
         self._stream.flush()
         self._header = b""
@@ -85,7 +85,7 @@ class Stdout:
         self._stream.flush()
 
 
-class Tcp:
+class TcpTarget:
     """Rows as lines over a socket: to whoever listens there, else to the first who connects.
 
     What the network has taken may never be read, so nothing is handed over before the reader says so: by a line with
@@ -104,7 +104,7 @@ class Tcp:
         self._said = b""
         self._broken = False
 
-    def send(self, rows: Rows, first: int, last: int) -> None:
+    def send(self, rows: DueRows, first: int, last: int) -> None:
         left = memoryview(rows.block(first, last))
         try:
             while left:
@@ -208,7 +208,7 @@ def _awaited(host: str, port: int, patience: float) -> socket.socket:
         ) from None
 
 
-class Folder:
+class FolderTarget:
     """Files in a folder, one for each stretch of time and named for its first row.
 
     Each appears at once and whole, as Spark's file source needs.
@@ -233,7 +233,7 @@ class Folder:
         self._ending = ".jsonl" if recording.layout.format == "jsonl" else ".csv"
         self._held: list[bytes] = []
 
-    def send(self, rows: Rows, first: int, last: int) -> None:
+    def send(self, rows: DueRows, first: int, last: int) -> None:
         self._held.append(rows.block(first, last))
 
     def close_interval(self, first_row: int) -> None:
@@ -257,7 +257,7 @@ class Folder:
         """What is held back belongs to an interval that has not ended; a resumed replay delivers it."""
 
 
-class Kafka:
+class KafkaTarget:
     """Rows as messages: the line is the value, and a column may be the key."""
 
     interval = False
@@ -281,7 +281,7 @@ class Kafka:
         self.claim = f"the topic {topic}, with the key {key}"
         self._why = ""
         self._sent = self._confirmed = 0
-        self._key = None if key is None else _Column(recording, key)
+        self._key = None if key is None else _KeyColumn(recording, key)
         try:
             self.producer = Producer({"bootstrap.servers": brokers, "linger.ms": "2", **(settings or {})})
         except KafkaException as error:
@@ -290,7 +290,7 @@ class Kafka:
                 f"Kafka's client refuses its settings: {error.args[0].str()}", at="--to", fix=fix
             ) from None
 
-    def send(self, rows: Rows, first: int, last: int) -> None:
+    def send(self, rows: DueRows, first: int, last: int) -> None:
         for line in rows.lines(first, last):
             key = self._key.of(line) if self._key else None
             while True:
@@ -339,7 +339,7 @@ class Kafka:
         self._confirmed = self._sent
 
 
-class _Column:
+class _KeyColumn:
     """One column of a row."""
 
     def __init__(self, recording: Recording, name: str) -> None:

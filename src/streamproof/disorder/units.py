@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Final, Literal, TypeAlias, get_args
 
 from streamproof.errors import InputError, did_you_mean
+from streamproof.events.time import Unit, show_moment
 
 TimeUnit: TypeAlias = Literal["ps", "ns", "us", "ms", "s"]
 TIME_UNITS: Final[tuple[TimeUnit, ...]] = get_args(TimeUnit)
@@ -83,3 +84,16 @@ def spark_interval(ticks: int, unit: TimeUnit | None) -> str:
             count = milliseconds // size
             return f"{count} {name}" + ("" if count == 1 else "s")
     return f"{milliseconds} milliseconds"
+
+
+def moment_text(tick: int, unit: TimeUnit) -> str:
+    """A tick as an instant, without zeros that say nothing.
+
+    >>> moment_text(1_500_000, "us"), moment_text(7, "ps")
+    ('1970-01-01T00:00:01.5Z', '7 ps')
+    """
+    if unit == "ps":
+        return f"{tick} ps"
+    plain: Unit = unit
+    text = show_moment(tick, plain)
+    return text.rstrip("Z").rstrip("0") + "Z" if "." in text else text

@@ -10,7 +10,7 @@ from streamproof.disorder.analysis import analyze_file
 from streamproof.disorder.config import configuration_of
 from streamproof.disorder.generate import generate_disorder
 from streamproof.disorder.replaying import Recording, Replay
-from streamproof.disorder.targets import Stdout
+from streamproof.disorder.targets import StdoutTarget
 
 _ROWS = [(0, "a"), (40, "b"), (20, "a"), (50, "b"), (50, "a"), (70, "a"), (65, "b"), (90, "a")]
 _EXPERIMENTS = [
@@ -31,4 +31,4 @@ def warm_up() -> None:
             document = {"dataSource": source, "experimentDataConfigurations": _EXPERIMENTS}
             made = generate_disorder(configuration_of(document, folder), out=folder, overwrite=True, on="here")
             analyze_file(folder / name, "t", unit="ms", key="k", more=True, on="here")
-            Replay(Recording(made[0].path), Stdout(b"", io.BytesIO()), speed=None).run()
+            Replay(Recording(made[0].path), StdoutTarget(b"", io.BytesIO()), speed=None).run()

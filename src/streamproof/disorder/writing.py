@@ -14,31 +14,32 @@ import numpy as np
 import pyarrow as pa
 from numba import njit
 
-from streamproof.disorder.ingestion import Choice, arrivals_in
-from streamproof.disorder.layout import OFFSET_BITS, Layout, Piece
-from streamproof.disorder.output import ADDED, EVENT, INGESTION, Output, by_file, parts_of, put_times
+from streamproof.disorder.array_store import ArrayStore
+from streamproof.disorder.external_sort import Cuts, in_order, merged_order, parts_in, parts_of
+from streamproof.disorder.ingestion import DelayChoice, arrivals_in
+from streamproof.disorder.layout import OFFSET_BITS, FilePiece, SourceLayout
+from streamproof.disorder.output import ADDED, EVENT, INGESTION, StreamOutput, by_file, put_times, table_of
 from streamproof.disorder.records import Records
-from streamproof.disorder.shelf import Shelf
-from streamproof.disorder.tables import table_of
 from streamproof.events.order import Flags, Ints
-from streamproof.kernels.sorting import order_by
 
 _CSV, _JSON = 0, 1
 
 
-def make_run(records: Records, piece: int, choice: Choice, output: Output, pieces: Sequence[Piece]) -> tuple[int, int]:
+def make_run(
+    records: Records, piece: int, choice: DelayChoice, output: StreamOutput, pieces: Sequence[FilePiece]
+) -> tuple[int, int]:
     """Sort the rows of a piece by arrival, finished as they will be written; how many rows and bytes."""
-    shelf = records.shelf
+    store = records.store
     arrivals, delayed = arrivals_in(records, piece, choice)
     keys = 2 * arrivals + delayed
-    order = order_by(keys, np.zeros_like(keys))
-    times: Ints = np.asarray(shelf.get(f"t/{piece}"))[order]
-    ids: Ints = np.asarray(shelf.get(f"id/{piece}"))[order]
-    shelf.put(f"run/key/{piece}", keys[order])
-    shelf.put(f"run/t/{piece}", times)
-    lengths = np.asarray(shelf.get(f"length/{piece}"))[order]
+    order = in_order(keys)
+    times: Ints = np.asarray(store.get(f"t/{piece}"))[order]
+    ids: Ints = np.asarray(store.get(f"id/{piece}"))[order]
+    store.put(f"run/key/{piece}", keys[order])
+    store.put(f"run/t/{piece}", times)
+    lengths = np.asarray(store.get(f"length/{piece}"))[order]
     if output.raw:
-        size = _raw_run(shelf, piece, output.layout, (arrivals[order], times, ids, lengths))
+        size = _raw_run(store, piece, output.layout, (arrivals[order], times, ids, lengths))
         return len(times), size
     table = table_of(output, pieces, ids, lengths)
     columns = [pa.array(arrivals[order]), pa.array(times), *table.columns]
@@ -52,7 +53,7 @@ def _fields(columns: Sequence[Any], names: Sequence[str]) -> list[pa.Field]:
     return [pa.field(name, column.type) for name, column in zip(names, columns, strict=True)]
 
 
-def _raw_run(shelf: Shelf, piece: int, layout: Layout, rows: tuple[Ints, Ints, Ints, Any]) -> int:
+def _raw_run(store: ArrayStore, piece: int, layout: SourceLayout, rows: tuple[Ints, Ints, Ints, Any]) -> int:
     arrivals, times, ids, lengths = rows
     mode = _CSV if layout.format == "csv" else _JSON
     offsets = _sizes(arrivals, times, lengths, mode)
@@ -63,9 +64,9 @@ def _raw_run(shelf: Shelf, piece: int, layout: Layout, rows: tuple[Ints, Ints, I
         starts = ids[mine] & ((1 << OFFSET_BITS) - 1)
         _fill(out, offsets, mine, arrivals, times, data, starts, lengths, mode, layout.separator, words)
     used = _closed(out, offsets)
-    shelf.put(f"run/bytes/{piece}", out)
-    shelf.put(f"run/at/{piece}", offsets)
-    shelf.put(f"run/used/{piece}", used)
+    store.put(f"run/bytes/{piece}", out)
+    store.put(f"run/at/{piece}", offsets)
+    store.put(f"run/used/{piece}", used)
     return int(used.sum())
 
 
@@ -163,18 +164,17 @@ def gathered(target, at, order, sources, starts, sizes):  # type: ignore[no-unty
     return at
 
 
-def merge_raw(shelf: Shelf, number: int, path: Path, at: int, cuts: tuple[Sequence[int], Sequence[int]]) -> int:
+def merge_raw(store: ArrayStore, number: int, path: Path, at: int, cuts: Cuts) -> int:
     """Merge one stretch of all runs and write it to its place; the highest time in it."""
     parts = parts_of(cuts)
-    keys = np.concatenate([shelf.get(f"run/key/{p}")[a:b] for p, a, b in parts])
-    order = order_by(keys, np.zeros_like(keys))
+    order = merged_order(store, "run/key", parts)
     starts, pieces, base = [], [], 0
     for p, a, b in parts:
-        offsets = shelf.get(f"run/at/{p}")[a : b + 1]
-        pieces.append(np.asarray(shelf.get(f"run/bytes/{p}")[offsets[0] : offsets[-1]]))
+        offsets = store.get(f"run/at/{p}")[a : b + 1]
+        pieces.append(np.asarray(store.get(f"run/bytes/{p}")[offsets[0] : offsets[-1]]))
         starts.append(np.asarray(offsets[:-1]) - offsets[0] + base)
         base += int(offsets[-1] - offsets[0])
-    sizes = np.concatenate([shelf.get(f"run/used/{p}")[a:b] for p, a, b in parts])
+    sizes = parts_in(store, "run/used", parts)
     target = np.empty(int(sizes.sum()), np.uint8)
     gathered(target, 0, order, np.concatenate(pieces), np.concatenate(starts), sizes)
     with path.open("r+b", buffering=0) as file:
@@ -182,12 +182,12 @@ def merge_raw(shelf: Shelf, number: int, path: Path, at: int, cuts: tuple[Sequen
         view = memoryview(target.data)
         while view:
             view = view[file.write(view) :]
-    return put_times(shelf, number, parts, order)
+    return put_times(store, number, parts, order)
 
 
-def count_late(shelf: Shelf, number: int, carry: int) -> int:
+def count_late(store: ArrayStore, number: int, carry: int) -> int:
     """How many events of a slice of the output are out of order."""
-    times: Ints = np.asarray(shelf.get(f"out/t/{number}"))
+    times: Ints = np.asarray(store.get(f"out/t/{number}"))
     highest = np.maximum(np.maximum.accumulate(times), carry)
     before = np.concatenate([[carry], highest[:-1]])
     flags: Flags = times < before

@@ -3,9 +3,9 @@
 Arrays in a folder are mapped, not loaded: a step reads the parts it needs, so that no step needs memory for more than a
 piece of the stream.
 
->>> shelf = MemoryShelf()
->>> shelf.put("times/0", np.array([3, 5]))
->>> shelf.get("times/0").tolist(), shelf.has("times/1")
+>>> store = MemoryStore()
+>>> store.put("times/0", np.array([3, 5]))
+>>> store.get("times/0").tolist(), store.has("times/1")
 ([3, 5], False)
 """
 
@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 
-class Shelf(Protocol):
+class ArrayStore(Protocol):
     """Arrays by name."""
 
     def put(self, name: str, array: Any) -> None: ...
@@ -27,7 +27,7 @@ class Shelf(Protocol):
     def drop(self, prefix: str) -> None: ...
 
 
-class MemoryShelf:
+class MemoryStore:
     """Arrays in this process."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class MemoryShelf:
             del self._arrays[name]
 
 
-class FolderShelf:
+class FolderStore:
     """Arrays as files."""
 
     def __init__(self, folder: Path) -> None:
@@ -78,20 +78,20 @@ class FolderShelf:
         shutil.rmtree(self.folder / prefix, ignore_errors=True)
 
 
-class SubShelf:
-    """The part of a shelf whose names begin with a prefix."""
+class SubStore:
+    """The part of a store whose names begin with a prefix."""
 
-    def __init__(self, shelf: Shelf, prefix: str) -> None:
-        self._shelf, self._prefix = shelf, prefix
+    def __init__(self, store: ArrayStore, prefix: str) -> None:
+        self._store, self._prefix = store, prefix
 
     def put(self, name: str, array: Any) -> None:
-        self._shelf.put(f"{self._prefix}/{name}", array)
+        self._store.put(f"{self._prefix}/{name}", array)
 
     def get(self, name: str) -> Any:
-        return self._shelf.get(f"{self._prefix}/{name}")
+        return self._store.get(f"{self._prefix}/{name}")
 
     def has(self, name: str) -> bool:
-        return self._shelf.has(f"{self._prefix}/{name}")
+        return self._store.has(f"{self._prefix}/{name}")
 
     def drop(self, prefix: str) -> None:
-        self._shelf.drop(f"{self._prefix}/{prefix}")
+        self._store.drop(f"{self._prefix}/{prefix}")

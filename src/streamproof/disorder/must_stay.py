@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from streamproof.disorder.array_store import ArrayStore
+from streamproof.disorder.records import FAR, NOWHERE, Records, arrivals_of, fixed_of
 from streamproof.events.order import Flags, Ints
 
-FAR = 2**62  # beyond every arrival
-NOWHERE = -1  # before every place
 # what is carried from a piece to the one before it
 (
     _TIME, _OPEN, _FREE, _LAST_FREE, _FIRST, _FIRST_ARRIVAL, _STAY, _COVER, _NEXT, _NEXT_ARRIVAL, _BARE, _REACHED,
@@ -30,7 +30,7 @@ def fresh_state() -> Ints:
     return state
 
 
-def anchors_of(
+def must_stay_in(
     times: Ints, arrivals: Ints, fixed: Flags, guard_from: Ints, *, longest: int, base: int, state: Ints
 ) -> Ints:
     """The places of records that must stay, as far as this piece decides them; pieces come last to first.
@@ -42,7 +42,7 @@ def anchors_of(
     return found
 
 
-def last_anchors(state: Ints) -> Ints:
+def must_stay_at_last(state: Ints) -> Ints:
     """What the first group of all decides, after the last piece."""
     out = np.empty(2, np.int64)
     count = _finish(state, out, 0) if state[_OPEN] else 0
@@ -110,3 +110,32 @@ def _finish(state, out, count):  # type: ignore[no-untyped-def]
         state[_COVER] = state[_STAY]
     state[_NEXT], state[_NEXT_ARRIVAL] = state[_FIRST], state[_FIRST_ARRIVAL]
     return count
+
+
+def mark_must_stay(records: Records, longest: int) -> int:
+    """Mark the records that must stay, from the last piece to the first; how many, the fixed ones included."""
+    state, starts, store = fresh_state(), records.starts, records.store
+    pending, count = np.zeros(0, np.int64), 0
+    for piece in range(len(records.splits) - 1, -1, -1):
+        fixed = fixed_of(store, piece)
+        marks = must_stay_in(
+            np.asarray(store.get(f"rt/{piece}")), arrivals_of(store, piece), fixed,
+            np.asarray(store.get(f"rguard/{piece}")), longest=longest, base=int(starts[piece]), state=state,
+        )  # fmt: skip
+        _put_marks(store, records, np.concatenate([pending, marks]), piece)
+        pending = np.zeros(0, np.int64)
+        count += len(marks) + int(fixed.sum())
+    marks = must_stay_at_last(state)
+    _put_marks(store, records, marks, -1)
+    return count + len(marks)
+
+
+def _put_marks(store: ArrayStore, records: Records, marks: Ints, piece: int) -> None:
+    """Keep marks with the pieces they lie in; a mark may lie in a piece that was visited before."""
+    starts = records.starts
+    holders = np.searchsorted(starts, marks, side="right") - 1
+    if piece >= 0:
+        store.put(f"must_stay/{piece}", marks[holders == piece] - starts[piece])
+    for other in np.unique(holders[holders != piece]).tolist():
+        more = marks[holders == other] - starts[other]
+        store.put(f"must_stay/{other}", np.concatenate([np.asarray(store.get(f"must_stay/{other}")), more]))

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 from streamproof.disorder.config import Experiment
 from streamproof.disorder.generate import choose, half_up
-from streamproof.disorder.ingestion import Choice, arrivals_in
+from streamproof.disorder.ingestion import DelayChoice, arrivals_in
+from streamproof.disorder.must_stay import mark_must_stay
 from streamproof.disorder.records import Records
 from streamproof.disorder.runner import Here
-from streamproof.disorder.select import find_anchors
 from streamproof.events.order import Flags, Ints
 
-from .streams import late_events, on_shelf, random_arrivals, random_times
+from .streams import in_store, late_events, random_arrivals, random_times
 
 
-def arranged(records: Records, times: Ints, choice: Choice) -> tuple[Ints, Ints, Flags]:
+def arranged(records: Records, times: Ints, choice: DelayChoice) -> tuple[Ints, Ints, Flags]:
     """The event times in their new order, all arrivals, and who was delayed."""
     parts = [arrivals_in(records, piece, choice) for piece in range(len(records.splits))]
     arrivals = np.concatenate([arrival for arrival, _ in parts])
@@ -46,7 +46,7 @@ def check_exact(seed: int, most: int) -> str:
     times, arrivals = random_times(draw, most), None
     if draw.random() < 0.2:
         times, arrivals = random_arrivals(draw, times)
-    records = on_shelf(draw, times, arrivals)
+    records = in_store(draw, times, arrivals)
     assert records.late == late_events(times)
     wanted = draw.randint(0 if arrivals is None else records.late, len(times))
     experiment = experiment_for(draw, wanted, len(times))
@@ -94,10 +94,10 @@ def test_the_highest_reachable_factor_is_the_highest(part: int) -> None:
         longest = draw.choice([0, 1, 2, 5, 20])
         if draw.random() < 0.3:
             times, moved = random_arrivals(draw, times)
-        records = on_shelf(draw, times, moved)
-        late = np.concatenate([records.shelf.get(f"late/{piece}") for piece in range(len(records.splits))])
+        records = in_store(draw, times, moved)
+        late = np.concatenate([records.store.get(f"late/{piece}") for piece in range(len(records.splits))])
         arrivals = np.maximum.accumulate(times) if moved is None else moved
-        reachable = len(times) - find_anchors(records, longest)
+        reachable = len(times) - mark_must_stay(records, longest)
         assert reachable == best_by_trying(times, arrivals, late, longest), seed
 
 
@@ -107,7 +107,7 @@ def test_the_same_choice_whatever_the_pieces() -> None:
         experiment = experiment_for(random.Random(seed), random.Random(seed).randint(0, len(times)), len(times))
         outcomes = []
         for cutting in (1, 2, 3):
-            records = on_shelf(random.Random(cutting), times)
+            records = in_store(random.Random(cutting), times)
             choice, _ = choose(records, len(times), experiment, "ms", Here())
             outcomes.append(arranged(records, times, choice)[1].tolist())
         assert outcomes[0] == outcomes[1] == outcomes[2]
