@@ -8,11 +8,11 @@ from streamproof.engines.base import support
 from streamproof.language.notation import OPS
 from streamproof.language.python import CALLS
 from streamproof.plan import check, nodes
-from streamproof.plan.driving import NODES, Driven
+from streamproof.plan.event_nodes import NODES, EventQuery
 from streamproof.plan.labels import DETAILS
 from streamproof.query.stream import Stream
 
-_BINDING = (nodes.Source, nodes.GroupInput, nodes.Ref, nodes.Let, nodes.GroupApply, Driven)
+_BINDING = (nodes.Source, nodes.GroupInput, nodes.Ref, nodes.Let, nodes.GroupApply, EventQuery)
 BINDERS = {node.__name__: True for node in _BINDING}
 ROOMS = {
     "plan/labels.py": DETAILS.supports(),

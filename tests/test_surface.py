@@ -95,7 +95,7 @@ def bucket() -> sp.TokenBucket:
 happening = sp.arrive("S", "v > 1")
 lasts = sp.lasting(happening, "10s")
 windowed = stream().tumbling(10)
-driver = stream().every(10, window=60)
+partial = stream().every(10, window=60)
 
 
 def functions_called(tmp: Path) -> dict[str, Call]:
@@ -213,7 +213,7 @@ def methods_called(tmp: Path) -> dict[str, Call]:
             right(stream().during, lasts, continuous=True, window=5, hop=5),
             right(stream().transition, "v > 1", key="k"), right(stream().drift, "v", step=3, way="up", key="k"),
             right(stream().pairing, stream(), key="k", policy="lifo", max=5),
-            right(stream().drive, stream(), {"n": sp.count()}, key="k", reach=5),
+            right(stream().observe, stream(), {"n": sp.count()}, key="k", reach=5),
             right(stream().to_eql), right(stream().to_json), right(stream().to_python), right(stream().to_xml),
             right(stream().to_sql), right(stream().explain), right(stream().mermaid),
         ],
@@ -236,9 +236,9 @@ def methods_called(tmp: Path) -> dict[str, Call]:
         "Happening": [
             right((happening @ happening).within, 5), right((lasts @ lasts).open), right(lasts.every, 5),
         ],
-        "Driver": [
-            right(driver.group_by, "k"), right(driver.emit_empty), right(driver.qos, latency="5s", backlog=5),
-            right(driver.aggregate, n=sp.count()),
+        "PartialQuery": [
+            right(partial.group_by, "k"), right(partial.emit_empty), right(partial.qos, latency="5s", backlog=5),
+            right(partial.aggregate, n=sp.count()),
         ],
         "Job": [
             right(job().run, {"S": EVENTS}, validators={"S": sp.Validator()}),
@@ -313,7 +313,7 @@ def test_every_public_name_is_called_here(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "owner", [sp.Stream, sp.Job, sp.RunningQuery, sp.Processor, type(windowed), type(sp.col("v")), type(driver)]
+    "owner", [sp.Stream, sp.Job, sp.RunningQuery, sp.Processor, type(windowed), type(sp.col("v")), type(partial)]
 )
 def test_every_public_method_is_called_here(owner: type, tmp_path: Path) -> None:
     here = {name.partition(".")[2].partition("#")[0] for name in methods_called(tmp_path)}

@@ -54,8 +54,8 @@ LIMITS = {
     "engines/spark/batch/bins.py": {"_ALL_TIME"},
     "engines/spark/java.py": {"OLDEST", "_WARNS"},
     "kernels/expressions/times.py": {"SECOND"},
-    "plan/driven/places.py": {"MOST_SHOWN"},
-    "plan/driven/query.py": {"MAX_DEPTH", "MAX_EVENTS"},
+    "plan/eql/source_location.py": {"MOST_SHOWN"},
+    "plan/eql/query.py": {"MAX_DEPTH", "MAX_EVENTS"},
     "plan/failures.py": {"LONGEST"},
     "plan/grammar.py": {"MAX_DIGITS", "MAX_NESTING"},
     "plan/parse.py": {"MAX_DEPTH", "MAX_TEXT"},
@@ -72,7 +72,7 @@ PLAIN = {
     "kernels/delta.py": {63},
     "kernels/expressions/writing.py": {53},
     "kernels/windows/timelines.py": {64},  # the room that a table begins with
-    "plan/driven/clocks.py": {31, 62},  # days
+    "plan/eql/clocks.py": {31, 62},  # days
 }
 """Numbers without a name that sizes are compared with, by file."""
 

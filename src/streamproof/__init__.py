@@ -86,12 +86,12 @@ if TYPE_CHECKING:
     from streamproof.query.aggregates import sum as sum
     from streamproof.query.aggregates import var_pop as var_pop
     from streamproof.query.aggregates import var_samp as var_samp
-    from streamproof.query.driven import arrive as arrive
-    from streamproof.query.driven import becomes as becomes
-    from streamproof.query.driven import changes as changes
-    from streamproof.query.driven import clock as clock
-    from streamproof.query.driven import eql as eql
-    from streamproof.query.driven import lasting as lasting
+    from streamproof.query.eql import arrive as arrive
+    from streamproof.query.eql import becomes as becomes
+    from streamproof.query.eql import changes as changes
+    from streamproof.query.eql import clock as clock
+    from streamproof.query.eql import eql as eql
+    from streamproof.query.eql import lasting as lasting
     from streamproof.query.expressions import asc as asc
     from streamproof.query.expressions import call as call
     from streamproof.query.expressions import col as col
@@ -139,7 +139,7 @@ _ROOMS = {
         "avg count count_distinct count_values first last max median min percentile"
         " stdev_pop stdev_samp sum var_pop var_samp"
     ),
-    "query.driven": "arrive becomes changes clock eql lasting",
+    "query.eql": "arrive becomes changes clock eql lasting",
     "query.expressions": "asc call col desc left lit right sql when",
     "query.stream": "Stream group_input let ref source",
 }

@@ -98,9 +98,9 @@ PLANS: dict[str, Plan] = {
     "transition": lambda a, b, c: S.transition(col(b) > 2, key=a),
     "drift": lambda a, b, c: S.drift(col(c), step=2, key=a),
     "pairing": lambda a, b, c: S.pairing(R, key=a),
-    "during": lambda a, b, c: S.select({a: col(a)}).drive(R, {b: count(), c: sp.sum(col(b))}, key=a),
-    "told": lambda a, b, c: S.select({a: col(a)}).drive(R, {"sum": sp.sum(col(b))}, key=a, begin=b, end=c),
-    "driven": lambda a, b, c: S.at(sp.becomes("R", col(b) > 2), by=a).aggregate(n=count(), m=sp.max(col(b))),
+    "during": lambda a, b, c: S.select({a: col(a)}).observe(R, {b: count(), c: sp.sum(col(b))}, key=a),
+    "told": lambda a, b, c: S.select({a: col(a)}).observe(R, {"sum": sp.sum(col(b))}, key=a, begin=b, end=c),
+    "eql": lambda a, b, c: S.at(sp.becomes("R", col(b) > 2), by=a).aggregate(n=count(), m=sp.max(col(b))),
     "lasting": lambda a, b, c: S.during(
         sp.lasting(sp.arrive("R", col(b) < 2), sp.arrive("R", col(b) > 2), by=a)
     ).aggregate(n=count()),

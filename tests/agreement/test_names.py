@@ -14,7 +14,7 @@ import streamproof as sp
 from streamproof.engines.inputs import load
 from streamproof.events.history import History
 from streamproof.language.sql import loads
-from streamproof.plan import driving, nodes
+from streamproof.plan import event_nodes, nodes
 from tests.agreement.naming import PLAIN, PLANS, SQL, events, inputs, names, unnamed
 
 CLASHES = [
@@ -40,7 +40,7 @@ def renamed(answer: list[Any], columns: tuple[str, str, str]) -> list[Any]:
 
 def test_every_kind_of_node_has_a_plan() -> None:
     made = {type(node) for plan in PLANS.values() for node in nodes.walk(plan(*PLAIN).plan)}
-    assert set(driving.NODES) == made
+    assert set(event_nodes.NODES) == made
 
 
 @pytest.mark.parametrize("name", PLANS)

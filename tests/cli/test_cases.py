@@ -67,7 +67,7 @@ def test_case(
 def test_explain_shows_what_an_event_driven_query_becomes(run: Callable[..., Done]) -> None:
     folder = Path(__file__).parents[2] / "examples" / "eql"
     alone = run("explain", f"{folder}/queries.eql#2")
-    assert alone.out.startswith("driven(Room, TEC, avg_temp=avg(temp), window=60s)")
+    assert alone.out.startswith("eql(Room, TEC, avg_temp=avg(temp), window=60s)")
     shown = run("explain", f"{folder}/queries.eql#5", "--input", f"Sensors={folder}/sensors.csv",
                 "--input", f"Bird={folder}/bird.csv", "--map", "start=time,unit=s")  # fmt: skip
     assert shown.code == 0

@@ -24,7 +24,7 @@ from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Emission
 from streamproof.kernels.delta import Delta
-from streamproof.plan import driving, nodes
+from streamproof.plan import event_nodes, nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.check import Typed, check
 from streamproof.plan.expr import Col
@@ -32,7 +32,7 @@ from streamproof.plan.limits import Limits
 from streamproof.plan.nodes import Plan
 from streamproof.plan.parse import parse
 from streamproof.plan.windows import CountStart, Hopping, Snapshot, Tumbling, Window
-from streamproof.query.driven import eql
+from streamproof.query.eql import eql
 from streamproof.workbench.modules import all_modules
 from tests.reference.engine import ReferenceEngine
 
@@ -84,7 +84,7 @@ def _plans() -> Iterator[tuple[str, Plan]]:
     yield "point_at_end", nodes.PointAtEnd(S)
     yield "advance_time", nodes.AdvanceTime(S, every=1)
     yield "let", nodes.Let((("m", nodes.Shift(S, 1)),), nodes.Union((nodes.Ref("m"), nodes.Ref("m"))))
-    yield from _driven()
+    yield from _event_nodes()
     yield "count of a join", nodes.Aggregation(square, Snapshot(), (("n", Aggregate("count")),))
     yield "sum per group", nodes.GroupApply(S, ("k",), _agg(nodes.GroupInput(), Tumbling(10), "sum", "v"))
     windows: dict[str, Window] = {
@@ -102,17 +102,17 @@ def _plans() -> Iterator[tuple[str, Plan]]:
         yield f"uda, {shown}", nodes.Uda(S, window, "median", Col("f"), "m")
 
 
-def _driven() -> Iterator[tuple[str, Plan]]:
+def _event_nodes() -> Iterator[tuple[str, Plan]]:
     """What looks at starts, one event after the other."""
-    yield "transition", driving.Transition(S, parse("v > 0"), ("k",))
-    yield "drift", driving.Drift(S, parse("v"), parse("3"), "any", ("k",))
-    yield "pairing", driving.Pairing(S, T, ("k",), "fifo", 9)
-    yield "pairing, the last first", driving.Pairing(T, S, (), "lifo")
+    yield "transition", event_nodes.Transition(S, parse("v > 0"), ("k",))
+    yield "drift", event_nodes.Drift(S, parse("v"), parse("3"), "any", ("k",))
+    yield "pairing", event_nodes.Pairing(S, T, ("k",), "fifo", 9)
+    yield "pairing, the last first", event_nodes.Pairing(T, S, (), "lifo")
     seen = (("n", Aggregate("count")), ("t", Aggregate("sum", Col("v"))))
-    for trigger in driving.TRIGGERS:
+    for trigger in event_nodes.TRIGGERS:
         hop = 3 if trigger == "hop" else None
-        yield f"during, {trigger}", driving.During(S, T, seen, trigger, ("k",), hop=hop)
-        yield f"during, {trigger} without a key", driving.During(T, S, seen, trigger, hop=hop)
+        yield f"during, {trigger}", event_nodes.During(S, T, seen, trigger, ("k",), hop=hop)
+        yield f"during, {trigger} without a key", event_nodes.During(T, S, seen, trigger, hop=hop)
     yield "on arrival", eql("SELECT count(*), sum(v) FROM S ON ARRIVAL WINDOW 5s GROUP BY k").plan
 
 
@@ -251,4 +251,4 @@ def test_weights_are_exact_or_overflow(name: str) -> None:
 
 def test_every_node_is_here() -> None:
     found = {type(node) for plan in PLANS.values() for node in nodes.walk(plan)}
-    assert found == set(driving.NODES), "a plan for each node"
+    assert found == set(event_nodes.NODES), "a plan for each node"

@@ -16,8 +16,8 @@ from streamproof.events.schema import Schema
 from streamproof.language.eql import as_plan
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
-from streamproof.plan.driven.query import Query
-from streamproof.plan.driving import POLICIES, WAYS, Drift, Driven, During, Pairing, Transition
+from streamproof.plan.eql.query import Query
+from streamproof.plan.event_nodes import POLICIES, WAYS, Drift, During, EventQuery, Pairing, Transition
 from streamproof.plan.nodes import Plan
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling
 from tests.language.eql.queries import QueryMaker
@@ -97,10 +97,10 @@ sources = st.builds(
 leaves = st.one_of(sources, sources, st.builds(nodes.Ref, words), st.builds(nodes.GroupInput))
 
 
-def _driven(query: Query, bare: bool, plan: Plan) -> Plan:
+def _event_query(query: Query, bare: bool, plan: Plan) -> Plan:
     made = as_plan(query)
-    assert isinstance(made, Driven)
-    return made if bare else Driven(((made.bind[0][0], plan), *made.bind[1:]), query)
+    assert isinstance(made, EventQuery)
+    return made if bare else EventQuery(((made.bind[0][0], plan), *made.bind[1:]), query)
 
 
 def _advance_time(every: int | str, is_count: bool, **rest: Any) -> Plan:
@@ -148,7 +148,7 @@ def _larger(plans: st.SearchStrategy[Plan]) -> st.SearchStrategy[Plan]:
         build(During, plans, plans, unique(aggregates, least=1), st.just("hop"), names(least=0), names(least=0),
               positive | st.none(), positive),
         build(During, plans, plans, unique(aggregates, least=1), st.just("start"), latest=st.booleans()),
-        build(_driven, eql_queries, st.booleans(), plans),
+        build(_event_query, eql_queries, st.booleans(), plans),
     )  # fmt: skip
 
 

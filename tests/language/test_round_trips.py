@@ -16,7 +16,7 @@ from streamproof.errors import PlanError
 from streamproof.language import json, python, xml
 from streamproof.language.layout import render
 from streamproof.plan import nodes
-from streamproof.plan.driving import NODES
+from streamproof.plan.event_nodes import NODES
 from streamproof.plan.nodes import Plan
 from tests.language.plans import counting_events, plans
 

@@ -56,7 +56,7 @@ class Room(NamedTuple):
 
 ROOMS: Final[dict[str, Room]] = {
     "plan/rewrites": Room(6, ("tests/plan/test_rewrite.py", "tests/agreement/test_rewrite.py"), "local"),
-    "plan/driven": Room(7, ("tests/plan/driven", "tests/language/eql"), "local"),
+    "plan/eql": Room(7, ("tests/plan/eql", "tests/language/eql"), "local"),
     "events": Room(10, ("tests/events",), "local"),
     "events/files": Room(10, ("tests/events/files",)),
     "query": Room(8, ("tests/query", "tests/language/test_python.py")),

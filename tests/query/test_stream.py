@@ -10,15 +10,15 @@ import pytest
 from streamproof.errors import PlanError
 from streamproof.events.schema import Schema
 from streamproof.events.time import FOREVER
-from streamproof.plan import driving, nodes
+from streamproof.plan import event_nodes, nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.check import check
-from streamproof.plan.driven import query as eqm
+from streamproof.plan.eql import query as eqm
 from streamproof.plan.expr import TRUE, Col
 from streamproof.plan.parse import parse
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling
 from streamproof.query.aggregates import avg, count
-from streamproof.query.driven import arrive, lasting
+from streamproof.query.eql import arrive, lasting
 from streamproof.query.expressions import asc, col, desc, left, right
 from streamproof.query.stream import Stream, group_input, let, ref, source
 
@@ -105,16 +105,16 @@ MADE: list[tuple[Stream, nodes.Plan]] = [
         S.multicast(lambda m: m | m),
         nodes.Let((("shared1", PLAIN),), nodes.Union((nodes.Ref("shared1"), nodes.Ref("shared1")))),
     ),
-    (S.transition("v > 1", key="k"), driving.Transition(PLAIN, parse("v > 1"), ("k",))),
-    (S.drift("v", step=3, way="up"), driving.Drift(PLAIN, Col("v"), parse("3"), "up")),
-    (S.pairing(R, key=["k"], policy="lifo", max="5s"), driving.Pairing(PLAIN, OTHER, ("k",), "lifo", "5s")),
+    (S.transition("v > 1", key="k"), event_nodes.Transition(PLAIN, parse("v > 1"), ("k",))),
+    (S.drift("v", step=3, way="up"), event_nodes.Drift(PLAIN, Col("v"), parse("3"), "up")),
+    (S.pairing(R, key=["k"], policy="lifo", max="5s"), event_nodes.Pairing(PLAIN, OTHER, ("k",), "lifo", "5s")),
     (
-        S.drive(R, {"n": count()}, trigger="hop", hop=2, reach="5s", begin="b"),
-        driving.During(PLAIN, OTHER, COUNT, "hop", reach="5s", hop=2, begin="b"),
+        S.observe(R, {"n": count()}, trigger="hop", hop=2, reach="5s", begin="b"),
+        event_nodes.During(PLAIN, OTHER, COUNT, "hop", reach="5s", hop=2, begin="b"),
     ),
     (
         S.where("v > 1").during(lasting(arrive("R"), 5)).group_by("k").aggregate(n=count()),
-        driving.Driven(
+        event_nodes.EventQuery(
             (("S", PLAIN), ("R", OTHER)),
             eqm.Query(
                 (eqm.Item("n", Aggregate("count")),),
@@ -138,7 +138,7 @@ def test_methods_make_these_plans(stream: Stream, plan: nodes.Plan) -> None:
 
 def test_every_node_can_be_made() -> None:
     made = {type(node) for stream, _ in MADE for node in nodes.walk(stream.plan)}
-    assert made == set(driving.NODES)
+    assert made == set(event_nodes.NODES)
 
 
 def test_streams_are_values() -> None:

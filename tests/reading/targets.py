@@ -107,7 +107,7 @@ PLAN_SCHEMAS: Final = {
 _OPS: Final = (
     "source group_input ref let where select shift extend alter_duration to_point point_at_end chop stitch coalesce distinct "
     "union join left_outer full_outer followed_by lasj clip group_apply session agg topk uda udo advance_time transition drift "
-    "pairing during driven anti_join in ins left right by expr exprs name op on keys aggs k size hop offset period timeout "
+    "pairing during eql anti_join in ins left right by expr exprs name op on keys aggs k size hop offset period timeout "
     "stream columns fn params version plan unit inf window type tumbling hopping snapshot count max sum"
 )
 _SQL_WORDS: Final = (

@@ -16,8 +16,8 @@ from cronsim import CronSim
 from streamproof.events.schema import INT64, Schema
 from streamproof.events.time import FOREVER, TICKS_PER_SECOND, duration, to_tick
 from streamproof.plan.aggregates import AGGREGATES
-from streamproof.plan.driven import query as eql
-from streamproof.plan.driven.query import OTHER, Event, Query
+from streamproof.plan.eql import query as eql
+from streamproof.plan.eql.query import OTHER, Event, Query
 from streamproof.plan.expr import Expr
 from streamproof.plan.typing import Scope, type_of
 from tests.reference.aggregates import aggregate
@@ -200,7 +200,7 @@ class World:
     def results(self) -> list[Row]:
         query = self.query
         window = None if query.window is None else self.ticks(query.window)
-        match query.drive:
+        match query.when:
             case eql.OnArrival():
                 return self._each([(t, {n: p[n] for n in query.group}) for t, p in self.data()], query.group, window)
             case eql.EachHop(span):

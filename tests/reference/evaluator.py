@@ -15,13 +15,13 @@ from typing import Any
 
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
-from streamproof.plan.driving import Drift, During, Pairing, Transition
+from streamproof.plan.event_nodes import Drift, During, Pairing, Transition
 from streamproof.plan.expr import LIFE_END, LIFE_START, Col, Expr
 from streamproof.plan.library import installed
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Registry
 from streamproof.plan.typing import Scope, bind
-from tests.reference import driven, joins, lifetimes, windowed
+from tests.reference import event_nodes, joins, lifetimes, windowed
 from tests.reference.expressions import Read, meaning
 from tests.reference.values import Payload, Row, payload_identity, widen
 from tests.reference.windows import Bounds
@@ -237,7 +237,7 @@ def _udo(context: Context, node: nodes.Udo, rows: list[Row]) -> list[Row]:
 def _during(context: Context, node: During, left: list[Row], right: list[Row]) -> list[Row]:
     scope = Scope.one(context.plan.inputs[1].schema, registry=context.registry)
     args = {name: _over(meaning(agg.reads, scope)) for name, agg in node.aggs if agg.reads is not None}
-    return driven.driven(context.plan, node, (left, right), args, context.bounds)
+    return event_nodes.observed(context.plan, node, (left, right), args, context.bounds)
 
 
 def _over(value: Callable[[Read], Any]) -> Callable[[Row], Any]:
@@ -245,9 +245,9 @@ def _over(value: Callable[[Read], Any]) -> Callable[[Row], Any]:
 
 
 RULES: dict[type[nodes.Node], Rule] = {
-    Transition: lambda context, node, rows: driven.transitions(node, rows, context.one(node.expr)),
-    Drift: lambda context, node, rows: driven.drifts(node, rows, context.one(node.expr)),
-    Pairing: lambda context, node, begins, ends: driven.paired(node, begins, ends),
+    Transition: lambda context, node, rows: event_nodes.transitions(node, rows, context.one(node.expr)),
+    Drift: lambda context, node, rows: event_nodes.drifts(node, rows, context.one(node.expr)),
+    Pairing: lambda context, node, begins, ends: event_nodes.paired(node, begins, ends),
     During: _during,
     nodes.Where: _where,
     nodes.Select: _select,

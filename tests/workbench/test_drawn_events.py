@@ -8,7 +8,7 @@ from streamproof.plan import nodes
 from streamproof.workbench.case import Case
 from streamproof.workbench.draw.choices import RandomChoices
 from streamproof.workbench.draw.dense import UNITS, random_schema, random_stream
-from streamproof.workbench.draw.driven import DRIVEN
+from streamproof.workbench.draw.event_nodes import EVENT_NODES
 from streamproof.workbench.draw.plans import PlanMaker, shape_of
 from tests.reference.judge import judge
 from tests.reference.servers import open_engine
@@ -20,8 +20,8 @@ def drawn_case(seed: int) -> Case:
     streams = {name: random_stream(choices, random_schema(choices, unit), most=10) for name in ("S", "R")}
     horizon = choices.integer(5, 30) if choices.chance(25) else None
     maker = PlanMaker(choices, tuple((nodes.Source(n), shape_of(stream)) for n, stream in streams.items()), horizon)
-    op = choices.pick((*DRIVEN, "during", "during"))
-    made = maker.operators.put(op, [maker.plan(choices.integer(0, 2)) for _ in range(DRIVEN[op][0])])
+    op = choices.pick((*EVENT_NODES, "during", "during"))
+    made = maker.operators.put(op, [maker.plan(choices.integer(0, 2)) for _ in range(EVENT_NODES[op][0])])
     if choices.chance(40):
         made = maker.operators.put(choices.pick(("where", "select", "distinct", "agg")), [made])
     return Case(made[0], {name: streams[name] for name in nodes.sources(made[0])}, horizon)

@@ -18,8 +18,8 @@ from streamproof.errors import PlanError, StreamproofError, did_you_mean, each, 
 from streamproof.events.schema import Schema
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
-from streamproof.plan.driving import NODES
 from streamproof.plan.durations import read_duration, read_span, write_duration, write_span
+from streamproof.plan.event_nodes import NODES
 from streamproof.plan.expr import Expr, Value
 from streamproof.plan.nodes import Node, Plan
 from streamproof.plan.parse import parse_or_literal

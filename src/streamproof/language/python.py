@@ -22,8 +22,8 @@ from streamproof.events.time import Span
 from streamproof.language.layout import Argument, Call, Chain, render
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
-from streamproof.plan.driving import Drift, Driven, During, Pairing, Transition
 from streamproof.plan.durations import write_duration, write_span
+from streamproof.plan.event_nodes import Drift, During, EventQuery, Pairing, Transition
 from streamproof.plan.expr import TRUE, Col, Expr, Value
 from streamproof.plan.nodes import Named, Plan
 from streamproof.plan.rules import Rules
@@ -59,8 +59,8 @@ def _chain(plan: Plan, group: str | None) -> Chain:
             return _let(plan, group)
         case nodes.GroupApply():
             return _group_apply(plan, group)
-        case Driven():
-            return _driven(plan, group)
+        case EventQuery():
+            return _event_query(plan, group)
     receiver = _chain(plan.inputs[0], group)
     others = tuple(_chain(other, group) for other in plan.inputs[1:])
     return receiver.then(*CALLS[plan](plan, others))
@@ -96,7 +96,7 @@ def _group_apply(plan: nodes.GroupApply, group: str | None) -> Chain:
     return receiver.then(Call("group_apply", (*keys, applied)))
 
 
-def _driven(plan: Driven, group: str | None) -> Chain:
+def _event_query(plan: EventQuery, group: str | None) -> Chain:
     from streamproof.language.eql.printer import print_query  # noqa: PLC0415  # only these plans need it
 
     given = {name: _chain(part, group) for name, part in plan.bind if part != nodes.Source(name)}
@@ -217,7 +217,7 @@ def _during(node: During, others: Others) -> Iterator[Call]:
     flags = {name: "True" for name, flag in (("latest", node.latest), ("empty", node.empty)) if flag}
     trigger = _given(trigger=quoted(node.trigger), default=quoted("end"))
     keys = _given(key=_key(node.key), group=_key(node.group))
-    yield Call("drive", (Argument(others[0]), aggs, *trigger, *keys, *_given(**spans, **words, **flags)))
+    yield Call("observe", (Argument(others[0]), aggs, *trigger, *keys, *_given(**spans, **words, **flags)))
 
 
 # --- windows ---

@@ -120,7 +120,7 @@ _REPEATED: Final[dict[str, dict[str, Any]]] = {
     "union": {"ins": []},
     "agg": {"aggs": {}},
     "during": {"aggs": {}},
-    "driven": {"bind": {}},
+    "eql": {"bind": {}},
     "topk": {"by": []},
     "let": {"bind": {}},
     "group_apply": {"key": []},

@@ -22,10 +22,10 @@ from streamproof.events.time import Span, duration
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
 from streamproof.plan.carried import carried
-from streamproof.plan.driven import typed as driven_rules
-from streamproof.plan.driven.lower import lowered
-from streamproof.plan.driven.places import at_place, word_offset
-from streamproof.plan.driving import Drift, Driven, During, Pairing, Transition
+from streamproof.plan.eql import typed as event_rules
+from streamproof.plan.eql.lowering import lowered
+from streamproof.plan.eql.source_location import at_place, word_offset
+from streamproof.plan.event_nodes import Drift, During, EventQuery, Pairing, Transition
 from streamproof.plan.expr import Col, Lit
 from streamproof.plan.functions import common_type
 from streamproof.plan.labels import label
@@ -134,8 +134,8 @@ class _Checker:
                 return self._let(plan, place)
             case nodes.GroupApply():
                 return self._group_apply(plan, place)
-            case Driven():
-                return self._driven(plan, place)
+            case EventQuery():
+                return self._event_query(plan, place)
         inputs = tuple(each(steps(plan), lambda step: self.visit(step[1], place.into(step[0]))))
         rule = RULES[plan]
         try:
@@ -196,7 +196,7 @@ class _Checker:
             place = replace(place, bound=(*place.bound, (name, typed)))
         return self.visit(plan.body, place.into("in"))
 
-    def _driven(self, plan: Driven, place: _Place) -> Typed:
+    def _event_query(self, plan: EventQuery, place: _Place) -> Typed:
         schemas = {}
         for name, part in plan.bind:
             try:
@@ -472,10 +472,10 @@ RULES: Rules[Rule] = Rules(
         nodes.Uda: _uda,
         nodes.Udo: _udo,
         nodes.AdvanceTime: _advance_time,
-        Transition: driven_rules.transition,
-        Drift: driven_rules.drift,
-        Pairing: driven_rules.pairing,
-        During: driven_rules.during,
+        Transition: event_rules.transition,
+        Drift: event_rules.drift,
+        Pairing: event_rules.pairing,
+        During: event_rules.during,
     },
 )
 _KEEP_COLUMNS: Final = frozenset({_where, _move, _alter_duration, _same, _chop, _matched, _session, _advance_time})

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from streamproof.errors import StreamproofError
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
-from streamproof.plan.driving import Driven
+from streamproof.plan.event_nodes import EventQuery
 from streamproof.plan.labels import label
 from streamproof.plan.library import installed
 from streamproof.plan.modules import Module
@@ -26,7 +26,7 @@ from streamproof.plan.results import cut_results
 Support: TypeAlias = "Mapping[str, Mapping[str, bool | str]]"
 """By engine: each node's name with True, or with the reason why it is refused."""
 
-_RESOLVED: Final = ("Let", "Ref", "GroupInput", "Driven")  # the check resolves these, so no engine ever sees them
+_RESOLVED: Final = ("Let", "Ref", "GroupInput", "EventQuery")  # the check resolves these, so no engine ever sees them
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _branch(role: str, plan: Plan, typed: Typed | None, bound: dict[str, Typed |
             inside: dict[str, Typed | None] = {}
             children = (_branch("in", plan.input, source, bound), _branch("apply", plan.apply, applied, inside))
             return _Branch(role, plan, typed, children)
-        case Driven():  # the check makes other nodes of it, so what is known of those is not shown
+        case EventQuery():  # the check makes other nodes of it, so what is known of those is not shown
             return _Branch(role, plan, typed, tuple(_branch(name, part, None, bound) for name, part in plan.bind))
     typed_inputs = [None] * len(plan.inputs) if typed is None else typed.inputs
     parts = zip(_roles(plan), plan.inputs, typed_inputs, strict=True)

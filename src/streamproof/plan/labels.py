@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from streamproof.events.time import Span
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
-from streamproof.plan.driving import Drift, Driven, During, Pairing, Transition
+from streamproof.plan.event_nodes import Drift, During, EventQuery, Pairing, Transition
 from streamproof.plan.expr import Expr
 from streamproof.plan.nodes import Named, Node
 from streamproof.plan.rules import Rules
@@ -154,7 +154,7 @@ def _during(node: During) -> Iterator[str]:
     yield from (word for word in ("latest", "empty") if getattr(node, word))
 
 
-def _driven(node: Driven) -> Iterator[str]:
+def _event_query(node: EventQuery) -> Iterator[str]:
     """The data, the model, and what is asked; the events are in its text."""
     query = node.query
     yield query.stream
@@ -213,6 +213,6 @@ DETAILS: Rules[Details] = Rules(
         Drift: _drift,
         Pairing: _pairing,
         During: _during,
-        Driven: _driven,
+        EventQuery: _event_query,
     },
 )

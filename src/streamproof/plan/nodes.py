@@ -595,7 +595,7 @@ class AdvanceTime(RowWise):
             raise PlanError(f"delay must not be negative, got {self.delay}", fix="give a delay of 0 or more")
 
 
-NODES: tuple[type[Node], ...] = (
+CORE_NODES: tuple[type[Node], ...] = (
     Source, GroupInput, Ref, Let, Where, Select, Shift, Extend, AlterDuration, ToPoint, PointAtEnd, Chop, Stitch,
     Coalesce, Distinct, Union, Join, LeftOuter, FullOuter, FollowedBy, AntiJoin, Clip, GroupApply, Session,
     Aggregation, TopK, Uda, Udo, AdvanceTime,

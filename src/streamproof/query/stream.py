@@ -18,7 +18,7 @@ from streamproof.events.time import Unit
 from streamproof.plan import nodes
 from streamproof.plan.windows import Window
 from streamproof.query.calls import names_the_call
-from streamproof.query.driven import Driving
+from streamproof.query.eql import EventDriven
 from streamproof.query.grouped import Grouped
 from streamproof.query.multicast import Bindings, bind, bound_name
 from streamproof.query.showing import Shown
@@ -27,7 +27,7 @@ from streamproof.query.windowed import Windowed, Windows
 
 @doors
 @dataclass(frozen=True, slots=True, repr=False)
-class Stream(Shown, Windows, Driving):
+class Stream(Shown, Windows, EventDriven):
     """A stream of events and the plan that computes it. Streams with equal plans are equal."""
 
     @property

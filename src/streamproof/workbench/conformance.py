@@ -18,7 +18,7 @@ from streamproof.engines.base import Engine
 from streamproof.plan import nodes
 from streamproof.plan.check import check
 from streamproof.plan.modules import Registry
-from streamproof.plan.nodes import NODES, Plan
+from streamproof.plan.nodes import CORE_NODES, Plan
 from streamproof.workbench.bench import open_bench
 from streamproof.workbench.case import Case
 from streamproof.workbench.concretise import concretise
@@ -80,7 +80,7 @@ def conformance(
     Nodes that its ``supports()`` refuses are left out and listed; what it accepts must be right.
     """
     chosen = load_suite(suite) if isinstance(suite, str) else suite
-    refused = tuple(node.__name__ for node in NODES if engine.supports().get(node.__name__, True) is not True)
+    refused = tuple(node.__name__ for node in CORE_NODES if engine.supports().get(node.__name__, True) is not True)
     tally = Tally(engine.name)
     with open_bench([engine], oracle=oracle, dsn=dsn, registry=chosen.modules) as bench:
         judge = bench.judges[engine.name]

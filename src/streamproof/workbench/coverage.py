@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import AGGREGATES
-from streamproof.plan.driving import NODES
+from streamproof.plan.event_nodes import NODES
 from streamproof.plan.expr import Apply, Call, Cast, Expr, walk
 from streamproof.workbench.case import Case
 from streamproof.workbench.draw.operators import BINDERS
@@ -75,11 +75,11 @@ class Coverage:
 
 def all_ops() -> list[str]:
     """Every operator but the leaves."""
-    return [node.op for node in NODES if node.op not in ("source", "group_input", "ref", "driven")]
+    return [node.op for node in NODES if node.op not in ("source", "group_input", "ref", "eql")]
 
 
 def windowed_ops() -> list[str]:
-    return [node.op for node in nodes.NODES if node.op not in BINDERS and "window" in node.__dataclass_fields__]
+    return [node.op for node in nodes.CORE_NODES if node.op not in BINDERS and "window" in node.__dataclass_fields__]
 
 
 def things_of(plan: nodes.Plan) -> Iterator[str]:

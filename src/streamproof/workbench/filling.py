@@ -11,7 +11,7 @@ from streamproof.events.schema import FLOAT64, Schema
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.check import check
-from streamproof.plan.driving import NODES
+from streamproof.plan.event_nodes import NODES
 from streamproof.plan.expr import Call, Col, Expr, literal
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Node, Plan

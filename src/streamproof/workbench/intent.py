@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from streamproof.errors import PlanError, did_you_mean
-from streamproof.plan.driving import NODES
+from streamproof.plan.event_nodes import NODES
 from streamproof.workbench.draw.operators import operators
 from streamproof.workbench.facets import Events, events
 from streamproof.workbench.holes import (  # any is the word of the tester

@@ -25,7 +25,7 @@ from streamproof.events.time import FOREVER
 from streamproof.kernels.delta import Delta
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
-from streamproof.plan.driving import Pairing
+from streamproof.plan.event_nodes import Pairing
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
 from streamproof.thresholds import lowered

@@ -24,7 +24,7 @@ from streamproof.events.physical import PhysicalStream, to_batches
 from streamproof.events.schema import Schema
 from streamproof.events.stream import CTI, INSERT, RETRACT
 from streamproof.events.validate import Validator
-from streamproof.plan import driving, nodes
+from streamproof.plan import event_nodes, nodes
 from streamproof.plan.aggregates import AGGREGATES
 from streamproof.plan.check import walk
 from streamproof.plan.library import installed
@@ -270,7 +270,7 @@ def test_state_stays_bounded(name: str, emission: str) -> None:
 def test_every_node_window_and_aggregate_is_here() -> None:
     plans = [stream.plan for stream in PLANS.values()]
     found = [node for plan in plans for node in walked(plan)]
-    assert {type(node) for node in found} >= set(driving.NODES), "a plan for each node"
+    assert {type(node) for node in found} >= set(event_nodes.NODES), "a plan for each node"
     windows = {
         (type(node), node.window.kind) for node in found if hasattr(node, "window") and hasattr(node.window, "kind")
     }

@@ -19,7 +19,7 @@ from streamproof.errors import InfrastructureError, InputError, PlanError, Strea
 from streamproof.events.batch import Batch
 from streamproof.events.schema import Schema
 from streamproof.plan import nodes
-from streamproof.plan.driving import NODES
+from streamproof.plan.event_nodes import NODES
 from streamproof.plan.expr import Col, Lit, literal
 from streamproof.plan.parse import parse
 from tests.engines.oracle.running import S, history, run, spans, typed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from streamproof.events.schema import Schema
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
-from streamproof.plan.driving import POLICIES, TRIGGERS, WAYS, Drift, During, Pairing, Transition
+from streamproof.plan.event_nodes import POLICIES, TRIGGERS, WAYS, Drift, During, Pairing, Transition
 from streamproof.plan.expr import Col, literal
 from streamproof.plan.nodes import Plan
 from streamproof.plan.parse import parse

@@ -18,7 +18,7 @@ from streamproof.kernels.settling import Settling
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.check import check
-from streamproof.plan.driving import Drift, During, Pairing, Transition, Trigger
+from streamproof.plan.event_nodes import Drift, During, Pairing, Transition, Trigger
 from streamproof.plan.expr import Col, literal
 from streamproof.plan.nodes import Plan
 from streamproof.plan.parse import parse

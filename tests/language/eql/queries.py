@@ -8,8 +8,8 @@ from streamproof.events.schema import Schema
 from streamproof.language.eql import as_plan
 from streamproof.language.eql.words import default_name
 from streamproof.plan.aggregates import Aggregate
-from streamproof.plan.driven import query as eql
-from streamproof.plan.driven.query import Event, Item, Query
+from streamproof.plan.eql import query as eql
+from streamproof.plan.eql.query import Event, Item, Query
 from streamproof.plan.parse import parse
 from streamproof.workbench.case import Case, Stream
 from streamproof.workbench.draw.choices import Choices

@@ -13,8 +13,8 @@ from streamproof.events.schema import Schema
 from streamproof.language import json, python, xml
 from streamproof.language.eql import as_plan, dumps, loads, loads_all
 from streamproof.plan.check import check
-from streamproof.plan.driven.qos import plan_qos
-from streamproof.plan.driven.query import EachHop, Item, Lasting, Meanwhile, Qos, Query, Sequence
+from streamproof.plan.eql.qos import plan_qos
+from streamproof.plan.eql.query import EachHop, Item, Lasting, Meanwhile, Qos, Query, Sequence
 from tests.language.eql.mistakes import MISTAKES
 from tests.language.eql.queries import QueryMaker
 from tests.reference.choices import DrawnChoices
@@ -75,7 +75,7 @@ def test_lengths_of_time_as_people_write_them() -> None:
         ("10s", "10s"), ("10 s", "10 s"), ("1 hour", "1 hour"), ("500ms", "500ms"), ("1m 30s", "1m 30s"),
         ("2.5 sec", "2.5 sec"), ("10 Minutes", "10 Minutes"), ("7 ticks", 7),
     ):  # fmt: skip
-        assert query_of(f"SELECT count(*) FROM S EVERY {text} WINDOW 1h").drive == EachHop(span)
+        assert query_of(f"SELECT count(*) FROM S EVERY {text} WINDOW 1h").when == EachHop(span)
 
 
 def test_words_are_not_reserved_where_columns_stand() -> None:
@@ -107,11 +107,11 @@ def test_sequences_group_to_the_right() -> None:
     found = query_of(
         "EVENT a = ARRIVE(A); EVENT b = ARRIVE(B); SELECT count(*) FROM S DURING LASTING(a @ b @ a WITHIN 2s, +1s)"
     )
-    assert isinstance(found.drive, Meanwhile)
-    assert isinstance(found.drive.event, Lasting)
-    assert isinstance(found.drive.event.begin, Sequence)
-    assert isinstance(found.drive.event.begin.inner, Sequence)
-    assert found.drive.event.begin.inner.within == "2s"
+    assert isinstance(found.when, Meanwhile)
+    assert isinstance(found.when.event, Lasting)
+    assert isinstance(found.when.event.begin, Sequence)
+    assert isinstance(found.when.event.begin.inner, Sequence)
+    assert found.when.event.begin.inner.within == "2s"
 
 
 def test_quality_of_service_is_kept_in_the_plan() -> None:

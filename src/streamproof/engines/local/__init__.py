@@ -35,7 +35,7 @@ class LocalEngine:
     @staticmethod
     def supports() -> dict[str, bool | str]:
         """Every node: those without a kernel of their own are part of the graph itself."""
-        return KERNELS.supports() | dict.fromkeys(("Let", "Ref", "GroupApply", "GroupInput", "Driven"), True)
+        return KERNELS.supports() | dict.fromkeys(("Let", "Ref", "GroupApply", "GroupInput", "EventQuery"), True)
 
     def processor(self, settings: Settings, *, keep_late: bool = False) -> Processor:
         """A new processor, on which queries run."""

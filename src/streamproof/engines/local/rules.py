@@ -31,7 +31,7 @@ from streamproof.kernels.union import UnionKernel
 from streamproof.kernels.windows.kernel import WindowKernel
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
-from streamproof.plan.driving import Drift, During, Pairing, Transition
+from streamproof.plan.event_nodes import Drift, During, Pairing, Transition
 from streamproof.plan.expr import LIFE_END, Col, columns_of
 from streamproof.plan.rules import Rules
 

@@ -38,7 +38,7 @@ class Oracle:
 
     def supports(self) -> dict[str, bool | str]:
         """Every node."""
-        return RULES.supports() | {"Let": True, "Ref": True, "Driven": True}
+        return RULES.supports() | {"Let": True, "Ref": True, "EventQuery": True}
 
     def run(self, plan: Typed, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> Iterator[Batch]:
         """The whole result in one batch, complete."""

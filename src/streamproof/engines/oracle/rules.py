@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamproof.engines.oracle import aggregates, driven, joins, lifetimes, modules, payloads, windows
+from streamproof.engines.oracle import aggregates, event_nodes, joins, lifetimes, modules, payloads, windows
 from streamproof.engines.oracle.compiler import Compiler, Relation, listed
 from streamproof.engines.oracle.database import rows_of
 from streamproof.engines.oracle.dialect import Sql, order_keys
@@ -13,7 +13,7 @@ from streamproof.engines.oracle.program import Load
 from streamproof.events.schema import INT64
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
-from streamproof.plan.driving import Drift, During, Pairing, Transition
+from streamproof.plan.event_nodes import Drift, During, Pairing, Transition
 from streamproof.plan.rules import Rules
 
 
@@ -114,9 +114,9 @@ RULES: Rules[Any] = Rules(
         nodes.Uda: modules.uda,
         nodes.Udo: modules.udo,
         nodes.AdvanceTime: lifetimes.advance_time,
-        Transition: driven.transition,
-        Drift: driven.drift,
-        Pairing: driven.pairing,
-        During: driven.during,
+        Transition: event_nodes.transition,
+        Drift: event_nodes.drift,
+        Pairing: event_nodes.pairing,
+        During: event_nodes.during,
     },
 )

@@ -42,7 +42,7 @@ class SparkEngine:
         """Every node: those that bind names are part of the plan itself."""
         from streamproof.engines.spark.batch.rules import BATCH  # noqa: PLC0415
 
-        return BATCH.supports() | {"Let": True, "Ref": True, "Driven": True}
+        return BATCH.supports() | {"Let": True, "Ref": True, "EventQuery": True}
 
     def run(self, plan: Typed, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> Iterator[Batch]:
         """The whole result in one batch, complete."""

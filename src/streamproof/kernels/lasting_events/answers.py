@@ -19,7 +19,7 @@ from streamproof.kernels.windows.aggregates import Aggregates
 from streamproof.kernels.windows.kept import Kept
 from streamproof.kernels.windows.segments import Members, Windows, spread
 from streamproof.plan.aggregates import Aggregate
-from streamproof.plan.driving import During
+from streamproof.plan.event_nodes import During
 
 
 class Answers:

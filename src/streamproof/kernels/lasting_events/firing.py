@@ -26,8 +26,8 @@ from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, merged, ordered
 from streamproof.kernels.settling import Held, Settling
 from streamproof.kernels.store import Store
 from streamproof.plan.check import Typed
-from streamproof.plan.driven.typed import measured_as
-from streamproof.plan.driving import Drift, Transition
+from streamproof.plan.eql.typed import measured_as
+from streamproof.plan.event_nodes import Drift, Transition
 from streamproof.plan.expr import LIFE_START, Cast, Col, Expr, Lit
 from streamproof.plan.typing import Scope
 

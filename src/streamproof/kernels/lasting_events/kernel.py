@@ -1,12 +1,12 @@
-"""during: what driving events see of the data, incrementally.
+"""during: what observing events see of the data, incrementally.
 
-A result is a function of one driving event, the data, and how far time has come: results are *due* up to the latest
-start of the data, or its frontier. So a change of driving events changes their own results. A change of the data
+A result is a function of one observing event, the data, and how far time has come: results are *due* up to the latest
+start of the data, or its frontier. So a change of observing events changes their own results. A change of the data
 changes the results that see it, and if time moves on, the results that become due are added.
 
-State. Let c be the lesser of both frontiers. Results before c are final. Driving events go that have none from c on,
-and data that no driving event can see any more: those before all that still last (of the same key), or, where only the
-recent past is seen, before that.
+State. Let c be the lesser of both frontiers. Results before c are final. Observing events go that have none from c on,
+and data that no observing event can see any more: those before all that still last (of the same key), or, where only
+the recent past is seen, before that.
 
 Everything at t depends on what comes up to t, so the output's frontier is c. But where results tell the end of an event
 that may still change, they are only final when it cannot: then the frontier is held at the least begin of such events,
@@ -32,14 +32,14 @@ from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, gather, ordered
 from streamproof.kernels.store import Store
 from streamproof.kernels.windows.kept import Kept
 from streamproof.plan.check import Typed
-from streamproof.plan.driving import During
+from streamproof.plan.event_nodes import During
 from streamproof.thresholds import STORE_NEW
 
 LEAST = -(2**63)
 
 
 class DuringKernel:
-    """Driving events on the left, data on the right."""
+    """Observing events on the left, data on the right."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
         node = typed.node
@@ -48,16 +48,16 @@ class DuringKernel:
         self.node, self.typed, self.context = node, typed, context
         self.scopes = Scopes.of(node, context.horizon, context.limits.windows_per_event)
         kinds = key_types(node.key, left, right)
-        self.keys = Keys(kinds, context)  # of driving events
+        self.keys = Keys(kinds, context)  # of observing events
         self.subs = Keys([*kinds, *(right[name] for name in node.group)], context)  # subgroups of the data
         ordered_by = node.latest or any(agg.function.ordered for _, agg in node.aggs)
         self.kept = Kept(right, context, payload=ordered_by)
         self.answers = Answers(node, self.kept, [kind for _, kind in typed.schema][-len(node.aggs) :], context)
         self.layout = Layout.of(left)
         self.output = Layout.of(typed.schema)
-        self.lefts = Store(self.layout.width)  # driving events that may still have results
+        self.lefts = Store(self.layout.width)  # observing events that may still have results
         self.data = Store(self.kept.layout.width)  # data that may still be seen, as points, by subgroup
-        # settled data in slices, where every driving event sees all from its begin on and the aggregates combine
+        # settled data in slices, where every observing event sees all from its begin on and the aggregates combine
         shares = node.trigger == "end" and self.answers.parts is not None
         self.slices = Slices.none(self.answers.parts or []) if shares else None
         self.frontiers = [BEGINNING, BEGINNING]
@@ -73,7 +73,7 @@ class DuringKernel:
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
         due = self._due()
-        parts = self._driven(delta, due) if port == 0 else self._fed(delta, due)
+        parts = self._observed(delta, due) if port == 0 else self._fed(delta, due)
         self.frontiers[port] = max(self.frontiers[port], delta.frontier)
         if port == 1 and len(delta):
             self.seen = max(self.seen, int(delta.le.max()))
@@ -98,8 +98,8 @@ class DuringKernel:
         """Up to here results are given."""
         return max(self.frontiers[1], self.seen)
 
-    def _driven(self, delta: Delta, due: int) -> list[Delta]:
-        """A change of driving events: their own results, as often as they are."""
+    def _observed(self, delta: Delta, due: int) -> list[Delta]:
+        """A change of observing events: their own results, as often as they are."""
         if not len(delta):
             return []
         columns = key_columns(delta, self._left_key, self._kinds)
@@ -132,7 +132,7 @@ class DuringKernel:
         return [Delta(d.group, d.le, d.re, -d.w, d.columns) for d in before] + after
 
     def _concerned(self, late: Cells, due: int) -> tuple[Cells, Ints, Ints]:
-        """The driving events that may see some changed data, and the instants at which they may."""
+        """The observing events that may see some changed data, and the instants at which they may."""
         owner = self._owners(np.ascontiguousarray(late[:, KEY]))
         keys, place = np.unique(owner, return_inverse=True)
         earliest, latest = np.full(len(keys), FOREVER), np.full(len(keys), LEAST)
@@ -169,14 +169,14 @@ class DuringKernel:
     # --- questions and answers ----------------------------------------------------------------------------------------
 
     def _owners(self, subs: Ints) -> Ints:
-        """The key of driving events that subgroups belong to."""
+        """The key of observing events that subgroups belong to."""
         rows = self.subs.known.rows(subs)
         width = self.keys.layout.width - 1
         nulls = rows[:, -1] & ((1 << len(self._kinds)) - 1)
         return self.keys.number(rows[:, 0], np.column_stack([rows[:, 1 : 1 + width], nulls]))
 
     def _stretch(self, lefts: Cells) -> Stretch:
-        """The data that driving events of some keys could see."""
+        """The data that observing events of some keys could see."""
         rows = self.data.all_rows()
         subs = self._subs(rows)
         owners = self._owners(subs) if len(subs) else subs
@@ -191,7 +191,7 @@ class DuringKernel:
         return subs if self.slices is None or not len(self.slices) else np.union1d(subs, self.slices.sub)
 
     def _answers(self, lefts: Cells, data: Stretch, since: Ints | int, until: Ints | int) -> list[Delta]:
-        """The results of driving events at the instants of a range."""
+        """The results of observing events at the instants of a range."""
         if not len(lefts):
             return []
         low, high = (np.broadcast_to(np.asarray(bound, np.int64), len(lefts)) for bound in (since, until))
@@ -258,7 +258,7 @@ class DuringKernel:
             self.data.replace(rows[rows[:, LE] >= self._needed(rows, lefts, frontier)])
 
     def _sliced(self, slices: Slices, rows: Cells, lefts: Cells) -> Slices:
-        """Settled rows in slices that begin where driving events begin."""
+        """Settled rows in slices that begin where observing events begin."""
         assert self.answers.parts is not None
         sub, le = (np.ascontiguousarray(rows[:, n]) for n in (KEY, LE))
         subs, starts = np.concatenate([slices.sub, sub]), np.concatenate([slices.le, le])

@@ -25,7 +25,7 @@ from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, merged, ordered
 from streamproof.kernels.settling import Held, Settling
 from streamproof.kernels.store import Store
 from streamproof.plan.check import Typed
-from streamproof.plan.driving import Pairing
+from streamproof.plan.event_nodes import Pairing
 from streamproof.plan.functions import common_type
 
 NO_MAX = 0

@@ -1,6 +1,6 @@
-"""Triggers and what they see: which driving events ask at which instants about which stretch of the data.
+"""Triggers and what they see: which observing events ask at which instants about which stretch of the data.
 
-A *question* is a driving event (a row of the left side), an instant, a subgroup of the data and a range of its rows.
+A *question* is a observing event (a row of the left side), an instant, a subgroup of the data and a range of its rows.
 Data lie sorted by subgroup and start, so a range of starts is a range of rows.
 """
 
@@ -18,7 +18,7 @@ from streamproof.events.time import FOREVER, show_tick
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.runs import KEY, LE, RE, W
 from streamproof.kernels.windows.segments import firsts_from, spread
-from streamproof.plan.driving import During
+from streamproof.plan.event_nodes import During
 
 NO_REACH: Final = 0
 
@@ -26,7 +26,7 @@ NO_REACH: Final = 0
 class Questions(NamedTuple):
     """Columns of questions."""
 
-    left: Ints  # which row of the driving events
+    left: Ints  # which row of the observing events
     sub: Ints  # which subgroup; −1 where there is none
     t: Ints
     first: Ints  # the rows of the data that it sees
@@ -77,7 +77,7 @@ class Scopes:
     hop: int
     empty: bool
     horizon: int | None
-    most: int  # the most instants of one driving event
+    most: int  # the most instants of one observing event
 
     @staticmethod
     def of(node: During, horizon: int | None, most: int) -> Scopes:
@@ -86,7 +86,7 @@ class Scopes:
         return Scopes(node.trigger, node.reach or NO_REACH, node.hop or 0, node.empty, horizon, most)
 
     def questions(self, lefts: Cells, data: Stretch, since: Ints, until: Ints) -> Questions:
-        """All questions of driving events, each with instants from its ``since`` to its ``until``."""
+        """All questions of observing events, each with instants from its ``since`` to its ``until``."""
         if self.trigger == "hop":
             return self._hops(lefts, data, since, until)
         if self.trigger == "arrival":
@@ -125,7 +125,7 @@ class Scopes:
         return Questions(*(np.concatenate(pair) for pair in zip(found, rest, strict=True)))
 
     def _subs(self, lefts: Cells, data: Stretch) -> tuple[Ints, Ints]:
-        """Pairs of a driving event and a subgroup of its key."""
+        """Pairs of a observing event and a subgroup of its key."""
         key = np.ascontiguousarray(lefts[:, KEY])
         start, stop = (np.searchsorted(data.owners, key, side=side) for side in ("left", "right"))
         source, place = spread(start, stop - start)
@@ -211,7 +211,7 @@ def _place(sub, le, wanted, t):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _walk_hops(sub, times, wanted, le, re, since, until, hop, reach, most, out, at, which):  # type: ignore[no-untyped-def]
-    """The instants of one driving event that see something, written to ``out`` from ``at`` on if there is room."""
+    """The instants of one observing event that see something, written to ``out`` from ``at`` on if there is room."""
     begin = _place(sub, times, wanted, le)
     end = _place(sub, times, wanted, 2**62)
     if begin == end:

@@ -14,8 +14,8 @@ from streamproof.errors import PlanError
 from streamproof.language.eql.parser import parse_document
 from streamproof.language.eql.printer import print_query
 from streamproof.plan import nodes
-from streamproof.plan.driven.query import Query
-from streamproof.plan.driving import Driven
+from streamproof.plan.eql.query import Query
+from streamproof.plan.event_nodes import EventQuery
 from streamproof.plan.nodes import Plan
 
 __all__ = ["dumps", "loads", "loads_all", "suffix"]
@@ -38,12 +38,12 @@ def loads_all(text: str) -> dict[str, Plan]:
 
 def as_plan(query: Query) -> Plan:
     """The query over the sources it names."""
-    return Driven(tuple((name, nodes.Source(name)) for name in query.streams()), query)
+    return EventQuery(tuple((name, nodes.Source(name)) for name in query.streams()), query)
 
 
 def dumps(plan: Plan) -> str:
     """The plan as EQL, if it is an event-driven query over sources."""
-    if not isinstance(plan, Driven):
+    if not isinstance(plan, EventQuery):
         raise PlanError("only event-driven queries can be written as EQL", fix="write it as JSON, or as SQL")
     for name, part in plan.bind:
         if part != nodes.Source(name):

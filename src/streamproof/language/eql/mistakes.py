@@ -11,7 +11,7 @@ from lark import Token, UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, Un
 
 from streamproof.errors import StreamproofError
 from streamproof.plan.aggregates import AGGREGATES
-from streamproof.plan.driven.places import refuse
+from streamproof.plan.eql.source_location import refuse
 
 ORDER: Final = (
     "the order is SELECT … FROM … WHERE … (ON ARRIVAL | EVERY | AT | DURING) … WINDOW … HOP … GROUP BY … QOS …"
@@ -150,7 +150,7 @@ def _fix(expected: set[str], token: Token | None, text: str, offset: int) -> str
         return f"did you mean {near}?"
     if expected & {"RPAR"} and word in (";", "from", "window", "hop", "group", "qos"):
         return "close the parenthesis with )"
-    for rule in (_after_items, _misplaced, _after_drive, _in_events, _in_changes):
+    for rule in (_after_items, _misplaced, _after_when, _in_events, _in_changes):
         fix = rule(expected, word, before)
         if fix:
             return fix
@@ -207,13 +207,13 @@ def _misplaced(expected: set[str], word: str, before: str) -> str | None:
     return None
 
 
-def _after_drive(expected: set[str], word: str, before: str) -> str | None:
+def _after_when(expected: set[str], word: str, before: str) -> str | None:
     if {"ON", "DURING"} <= expected:
-        drives = "say what drives the query: ON ARRIVAL, EVERY 10s, AT an instant, or DURING a lasting event"
+        clauses = "say what drives the query: ON ARRIVAL, EVERY 10s, AT an instant, or DURING a lasting event"
         if word in ("window", "hop", "group", "emit", "qos"):
-            return f"{drives}; {word.upper()} comes after it"
+            return f"{clauses}; {word.upper()} comes after it"
         named = word.isidentifier() and re.search(r"(?i)\bfrom\s+\S+$", before)
-        return f"streams have no second name here; {drives}" if named else drives
+        return f"streams have no second name here; {clauses}" if named else clauses
     if expected == {"ARRIVAL"}:
         return "write ON ARRIVAL"
     if expected == {"BY"}:

@@ -1,6 +1,6 @@
 """From EQL text to event-driven queries. What is wrong is told with its line, its column and what was expected.
 
->>> parse_query("SELECT avg(temp) FROM Room EVERY 10s WINDOW 60s").drive
+>>> parse_query("SELECT avg(temp) FROM Room EVERY 10s WINDOW 60s").when
 EachHop(span='10s')
 """
 
@@ -20,8 +20,7 @@ from streamproof.language.eql.mistakes import QUOTES_OR_COMMENTS, unexpected, wi
 from streamproof.language.eql.words import default_name
 from streamproof.language.notation import check_size
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
-from streamproof.plan.driven.places import at_place, refuse, word_offset
-from streamproof.plan.driven.query import (
+from streamproof.plan.eql.query import (
     MAX_DEPTH,
     OTHER,
     Arrive,
@@ -29,7 +28,6 @@ from streamproof.plan.driven.query import (
     Becomes,
     Changes,
     Cron,
-    Drive,
     EachHop,
     Event,
     Every,
@@ -43,9 +41,11 @@ from streamproof.plan.driven.query import (
     Qos,
     Query,
     Sequence,
+    When,
     latest_values,
     parts_of,
 )
+from streamproof.plan.eql.source_location import at_place, refuse, word_offset
 from streamproof.plan.expr import Col, Expr, Value, transform
 from streamproof.plan.parse import parse
 from streamproof.plan.text import quote
@@ -145,9 +145,9 @@ class _Reader:
         stream, at = self.name(parts[1])
         items, shown = self.items(parts[0], stream)
         where = next((part for part in parts if part.data == "where"), None)
-        drive = next(self.drive(part) for part in parts if part.data in _DRIVES)
+        when = next(self.when(part) for part in parts if part.data in _WHEN)
         query = Query(
-            items, stream, drive, shown=tuple(name for name, _ in shown), shown_at=tuple(place for _, place in shown),
+            items, stream, when, shown=tuple(name for name, _ in shown), shown_at=tuple(place for _, place in shown),
             at=at, text=self.text,
         )  # fmt: skip
         if where is not None:
@@ -161,7 +161,7 @@ class _Reader:
 
     def used(self, query: Query, known: dict[str, Event]) -> tuple[tuple[str, Event], ...]:
         """The definitions that a query needs, in the order in which they were made."""
-        waiting: list[Event] = [query.drive.event] if isinstance(query.drive, At | Meanwhile) else []
+        waiting: list[Event] = [query.when.event] if isinstance(query.when, At | Meanwhile) else []
         used: set[str] = set()
         while waiting:
             event = waiting.pop()
@@ -280,9 +280,9 @@ class _Reader:
             fix = f"whole numbers have at most {MAX_DIGITS} digits"
             raise refuse(f"the number has {digits} digits", self.text, at, fix=fix, name="limit_exceeded")
 
-    # --- drives and events --------------------------------------------------------------------------------------------
+    # --- when, and events ---------------------------------------------------------------------------------------------
 
-    def drive(self, tree: Part) -> Drive:
+    def when(self, tree: Part) -> When:
         match tree.data:
             case "on_arrival":
                 return OnArrival()
@@ -428,7 +428,7 @@ _HABITS = (
     (r"\|\|\s*\w+\s*[<>=]", "|| joins strings in EQL", "write or"),
 )
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
-_DRIVES = ("on_arrival", "each_hop", "at", "during")
+_WHEN = ("on_arrival", "each_hop", "at", "during")
 _CLAUSES = ("window", "hop", "group_by", "emit_empty", "qos")
 _WORD = re.compile(r"(?<![\w.'])[A-Za-z_]\w*(?!\s*[(\w])", re.ASCII)
 _OPERATORS = frozenset(

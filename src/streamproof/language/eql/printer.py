@@ -8,7 +8,7 @@ from datetime import timedelta
 from streamproof.events.time import Span
 from streamproof.language.eql.words import default_name, named, span_text
 from streamproof.plan.aggregates import Aggregate
-from streamproof.plan.driven.query import (
+from streamproof.plan.eql.query import (
     OTHER,
     Arrive,
     At,
@@ -44,7 +44,7 @@ def _clauses(query: Query) -> Iterator[str]:
     yield f"FROM {named(query.stream)}"
     if query.where is not None:
         yield f"WHERE {_condition(query.where)}"
-    yield _drive(query)
+    yield _when(query)
     if query.window is not None:
         yield f"WINDOW {span_text(query.window)}"
     if query.hop is not None:
@@ -89,8 +89,8 @@ def _names(names: tuple[str, ...]) -> str:
     return ", ".join(map(named, names))
 
 
-def _drive(query: Query) -> str:
-    match query.drive:
+def _when(query: Query) -> str:
+    match query.when:
         case OnArrival():
             return "ON ARRIVAL"
         case EachHop(span):

@@ -29,8 +29,8 @@ from streamproof.language.notation import check_size
 from streamproof.language.sql.words import Statement, statements_of
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
-from streamproof.plan.driven.places import pointed
 from streamproof.plan.durations import read_span
+from streamproof.plan.eql.source_location import pointed
 from streamproof.plan.expr import TRUE, Call, Col, Expr, Lit
 from streamproof.plan.grammar import DIALECT, Grammar, Unread, check_kept, consumed, place, statements
 from streamproof.plan.nodes import Direction, Named, Plan

@@ -26,7 +26,7 @@ from typing import Any
 
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, check
-from streamproof.plan.driving import During, Pairing
+from streamproof.plan.event_nodes import During, Pairing
 from streamproof.plan.expr import LIFE_START, Col, Expr, Side, columns_of
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Named, Plan

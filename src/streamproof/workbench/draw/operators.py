@@ -12,13 +12,13 @@ from typing import Any, Final, get_type_hints
 from streamproof.events.schema import BOOL, FLOAT64, INT64, Type
 from streamproof.events.time import Span
 from streamproof.plan import nodes
-from streamproof.plan.driving import NODES
+from streamproof.plan.event_nodes import NODES
 from streamproof.plan.expr import Call, Col, Expr, Lit
 from streamproof.plan.nodes import Named, Node, Plan
 from streamproof.plan.windows import Window
 from streamproof.workbench.draw.choices import Choices
 from streamproof.workbench.draw.columns import Column, Readable, Shape, readable, readable_pair
-from streamproof.workbench.draw.driven import DRIVEN
+from streamproof.workbench.draw.event_nodes import EVENT_NODES
 from streamproof.workbench.draw.expressions import ExpressionMaker
 from streamproof.workbench.draw.windowed import WindowMaker
 
@@ -284,9 +284,9 @@ OPERATORS: Final[dict[str, Operator]] = {
     )},
     "lasj": Operator(2, OperatorMaker.anti_join),
     **{op: Operator(1, getattr(OperatorMaker, op), windowed=True) for op in ("agg", "topk", "uda", "udo")},
-    **{op: Operator(arity, make) for op, (arity, make) in DRIVEN.items()},
+    **{op: Operator(arity, make) for op, (arity, make) in EVENT_NODES.items()},
 }  # fmt: skip
-BINDERS: Final = ("source", "group_input", "ref", "let", "group_apply", "advance_time", "driven")
+BINDERS: Final = ("source", "group_input", "ref", "let", "group_apply", "advance_time", "eql")
 """Nodes that are not simply put above others."""
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from streamproof.engines.spark.batch import aggregates, driven, joins, linear, modules, payloads, windows
+from streamproof.engines.spark.batch import aggregates, event_nodes, joins, linear, modules, payloads, windows
 from streamproof.engines.spark.batch.relation import Context, Relation
 from streamproof.events.schema import FLOAT64
 from streamproof.plan import nodes
 from streamproof.plan.calls import calls_modules
 from streamproof.plan.check import Typed
-from streamproof.plan.driving import Drift, During, Pairing, Transition
+from streamproof.plan.event_nodes import Drift, During, Pairing, Transition
 from streamproof.plan.labels import label
 from streamproof.plan.rules import Rules
 
@@ -102,9 +102,9 @@ BATCH: Rules[Any] = Rules(
         nodes.Uda: modules.uda,
         nodes.Udo: modules.udo,
         nodes.AdvanceTime: linear.advance_time,
-        Transition: driven.driven,
-        Drift: driven.driven,
-        Pairing: driven.driven,
-        During: driven.driven,
+        Transition: event_nodes.keyed,
+        Drift: event_nodes.keyed,
+        Pairing: event_nodes.keyed,
+        During: event_nodes.keyed,
     },
 )

@@ -22,7 +22,7 @@ from typing import TypeAlias
 from streamproof.events.schema import NULL, Schema, Type
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
-from streamproof.plan.driving import During
+from streamproof.plan.event_nodes import During
 from streamproof.plan.expr import Call, Col, Expr, conjuncts
 from streamproof.plan.labels import label
 from streamproof.thresholds import WAYS

@@ -20,14 +20,14 @@ from streamproof.errors import StreamproofError
 from streamproof.events.schema import FLOAT64, NULL, Schema, Type
 from streamproof.events.time import FOREVER
 from streamproof.plan.check import Typed
-from streamproof.plan.driving import Drift, During, Pairing, Transition
+from streamproof.plan.event_nodes import Drift, During, Pairing, Transition
 from streamproof.plan.functions import common_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def driven(context: Context, typed: Typed, node: Transition | Drift | Pairing | During, *inputs: Relation) -> Relation:
+def keyed(context: Context, typed: Typed, node: Transition | Drift | Pairing | During, *inputs: Relation) -> Relation:
     """Any of the nodes, one key at a time."""
     rows = _together([_side(source, n, node.key, inputs) for n, source in enumerate(inputs)])
     groups = inputs[0].groups
@@ -90,7 +90,7 @@ def _work(typed: Typed, context: Context, groups: tuple[str, ...]) -> Callable[[
 
 
 def _output(kernel: Any, rows: pa.Table, schemas: list[Schema]) -> Iterator[Any]:
-    """What a kernel gives: for the data first, so that what is driven finds it complete, and at the end of time."""
+    """What a kernel gives: for the data first, so that observing events find it complete, and at the end of time."""
     from streamproof.kernels.delta import Delta  # noqa: PLC0415
 
     for port in reversed(range(len(schemas))):

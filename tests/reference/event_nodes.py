@@ -8,7 +8,7 @@ from typing import Any
 from streamproof.errors import RunError
 from streamproof.events.time import FOREVER
 from streamproof.plan.check import Typed
-from streamproof.plan.driving import Drift, During, Pairing, Transition
+from streamproof.plan.event_nodes import Drift, During, Pairing, Transition
 from streamproof.plan.expr import Lit
 from tests.reference.aggregates import aggregate
 from tests.reference.values import Row, order, payload_identity
@@ -95,7 +95,7 @@ def paired(node: Pairing, begins: Sequence[Row], ends: Sequence[Row]) -> list[Ro
     return result
 
 
-def driven(
+def observed(
     plan: Typed, node: During, sides: tuple[Sequence[Row], Sequence[Row]], args: dict[str, Value], bounds: Bounds
 ) -> list[Row]:
     left, right = sides

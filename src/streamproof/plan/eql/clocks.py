@@ -14,7 +14,7 @@ from streamproof.events.schema import INT64
 from streamproof.events.time import TICKS_PER_SECOND, Unit, to_tick
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
-from streamproof.plan.driven.query import Clock, Cron, Every, Once
+from streamproof.plan.eql.query import Clock, Cron, Every, Once
 from streamproof.plan.expr import LIFE_START, Call, Expr, Lit, all_of
 from streamproof.plan.expr import Col as Column
 from streamproof.plan.nodes import Plan

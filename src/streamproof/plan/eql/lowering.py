@@ -1,8 +1,8 @@
 """From an event-driven query to the algebra. The check does it, when the schemas of the streams are known.
 
-Each model is one `During` over the query's data: what drives it, and what each trigger sees.
+Each model is one `During` over the query's data: when it is evaluated, and what each trigger sees.
 
-| model | driven by | sees |
+| model | evaluated at | sees |
 | --- | --- | --- |
 | AEC | the data itself | ``(t − window, t]`` |
 | TEC | hopping windows | ``(t − window, t]`` |
@@ -21,11 +21,10 @@ from streamproof.errors import PlanError, StreamproofError, did_you_mean
 from streamproof.events.schema import BOOL, Schema
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
-from streamproof.plan.driven import clocks
-from streamproof.plan.driven.clocks import pick
-from streamproof.plan.driven.events import BEGIN, END, Events, Key
-from streamproof.plan.driven.places import at_place
-from streamproof.plan.driven.query import (
+from streamproof.plan.eql import clocks
+from streamproof.plan.eql.clocks import pick
+from streamproof.plan.eql.events import BEGIN, END, Events, Key
+from streamproof.plan.eql.query import (
     At,
     Cron,
     EachHop,
@@ -38,7 +37,8 @@ from streamproof.plan.driven.query import (
     Query,
     Sequence,
 )
-from streamproof.plan.driving import Driven, During
+from streamproof.plan.eql.source_location import at_place
+from streamproof.plan.event_nodes import During, EventQuery
 from streamproof.plan.expr import Call, Col
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
@@ -46,7 +46,7 @@ from streamproof.plan.typing import Scope, require, type_of
 from streamproof.plan.windows import Hopping
 
 
-def lowered(node: Driven, schemas: Mapping[str, Schema], registry: Registry | None = None) -> Plan:
+def lowered(node: EventQuery, schemas: Mapping[str, Schema], registry: Registry | None = None) -> Plan:
     """The same query as a plan of other nodes."""
     return nodes.Let(node.bind, _Model.of(node.query, dict(schemas), registry).plan())
 
@@ -71,7 +71,7 @@ class _Model:
             data = nodes.Where(data, query.where)
         events = Events(query, schemas, units.pop(), pick(data, ()), registry)
         model = _Model(query, events.schema(query.stream, query.at), data, events)
-        if isinstance(query.drive, At):  # what happens a window after the data still sees them
+        if isinstance(query.when, At):  # what happens a window after the data still sees them
             seen = nodes.AlterDuration(pick(data, ()), model._window())
             model = replace(model, events=replace(events, alive=seen))
         model.check_expressions()
@@ -86,7 +86,7 @@ class _Model:
         if query.where is not None:
             with events.placed(query.where_at):
                 require(query.where, scope, BOOL, "the condition of WHERE")
-        taken = {BEGIN, END} if isinstance(query.drive, Meanwhile) else set()
+        taken = {BEGIN, END} if isinstance(query.when, Meanwhile) else set()
         for item in query.items:
             if item.name in taken:
                 raise self._duplicate(item)
@@ -97,8 +97,8 @@ class _Model:
                 kind = type_of(arg, scope) if arg is not None else None
                 if kind is not None:
                     AGGREGATES[item.aggregate.fn].result(kind, item.aggregate.params)
-        if isinstance(query.drive, At | Meanwhile):
-            events.check_cycles(query.drive.event)
+        if isinstance(query.when, At | Meanwhile):
+            events.check_cycles(query.when.event)
 
     def _refuse(self, what: str, fix: str, at: int | None = None) -> StreamproofError:
         return self.events.refuse(what, self.query.at if at is None else at, fix=fix)
@@ -122,7 +122,7 @@ class _Model:
             raise self._refuse(f"EMIT EMPTY means nothing with {model}", "leave EMIT EMPTY out", self._at("EMIT"))
 
     def _group(self, by: Key) -> Key:
-        """The columns of the data to group by; those of the driving event are told apart anyhow."""
+        """The columns of the data to group by; those of the arrivals event are told apart anyhow."""
         known = self.schema.names
         for n, name in enumerate(self.query.group):
             if name not in known and name not in by:
@@ -134,7 +134,7 @@ class _Model:
     # --- the models ---------------------------------------------------------------------------------------------------
 
     def plan(self) -> Plan:
-        match self.query.drive:
+        match self.query.when:
             case OnArrival():
                 return self._arrivals()
             case EachHop() as hop:
@@ -154,53 +154,53 @@ class _Model:
     def _arrivals(self) -> Plan:
         self._clauses(window=True, model="ON ARRIVAL")
         group = self._group(())
-        driving = pick(self.data, group)
-        plan = During(driving, self.data, self._aggs(), "start", group, (), self._window())
+        arrivals = pick(self.data, group)
+        plan = During(arrivals, self.data, self._aggs(), "start", group, (), self._window())
         return self._result(plan, group)
 
-    def _hops(self, drive: EachHop) -> Plan:
+    def _hops(self, when: EachHop) -> Plan:
         self._clauses(window=True, model="EVERY")
-        hop, window = self.events.ticks(drive.span, drive.at, "EVERY"), self._window()
+        hop, window = self.events.ticks(when.span, when.at, "EVERY"), self._window()
         if window is None:
-            raise self._refuse("EVERY needs a WINDOW: how far back it looks", f"add WINDOW {drive.span}", drive.at)
+            raise self._refuse("EVERY needs a WINDOW: how far back it looks", f"add WINDOW {when.span}", when.at)
         group = self._group(())
         moved = nodes.Shift(self.data, -1)  # (t − w, t] becomes [t − w, t)
         inner: Plan = nodes.GroupInput() if group else moved
         plan: Plan = nodes.Aggregation(inner, Hopping(window, hop, -window % hop), self._aggs(), "point_end")
         return self._result(nodes.GroupApply(moved, group, plan) if group else plan, group)
 
-    def _instants(self, drive: At) -> Plan:
-        event = self.events.resolved(drive.event)
+    def _instants(self, when: At) -> Plan:
+        event = self.events.resolved(when.event)
         if self.events.lasts(event):
             raise self._refuse(
-                "AT takes an instant, and this event lasts", "use DURING for lasting events", drive.event.at
+                "AT takes an instant, and this event lasts", "use DURING for lasting events", when.event.at
             )
         window = self._window()
         self._clauses(window=True, empty=window is not None and not self.query.group, model="AT without WINDOW")
-        key = tuple(name for name in drive.by if name in self.schema.names)
+        key = tuple(name for name in when.by if name in self.schema.names)
         self._refuse_endless(event, window)
         if isinstance(event, Once | Every | Cron):
-            points = self._clock(event, drive)
+            points = self._clock(event, when)
         else:
-            self._check_by(drive)
-            points = self.events.instants(event, drive.by)
-        group = self._group(drive.by)
+            self._check_by(when)
+            points = self.events.instants(event, when.by)
+        group = self._group(when.by)
         plan = During(
             points, self.data, self._aggs(), "start", key, _besides(group, key), window,
             latest=window is None, empty=self.query.empty,
         )  # fmt: skip
-        return self._result(plan, group, drive.by)
+        return self._result(plan, group, when.by)
 
-    def _check_by(self, drive: At) -> None:
-        columns = self.events.columns(drive.event) or ()
-        for n, name in enumerate(drive.by):
+    def _check_by(self, when: At) -> None:
+        columns = self.events.columns(when.event) or ()
+        for n, name in enumerate(when.by):
             if name not in columns:
-                at = drive.by_at[n] if n < len(drive.by_at) else None
+                at = when.by_at[n] if n < len(when.by_at) else None
                 what, fix = f'the event has no column "{name}"', did_you_mean(name, columns)
                 raise self.events.refuse(what, at, fix=fix, name="unknown_column")
 
-    def _clock(self, clock: Once | Every | Cron, drive: At) -> Plan:
-        if drive.by:
+    def _clock(self, clock: Once | Every | Cron, when: At) -> Plan:
+        if when.by:
             raise self._refuse("a time has no columns to tell it apart by", "leave BY out")
         if self.query.empty:
             raise self._refuse("EMIT EMPTY with a clock never stops", "leave EMIT EMPTY out", clock.at)
@@ -211,7 +211,7 @@ class _Model:
         at = getattr(event, "at", None)
         if self.events.endless(event) and self.query.empty:
             raise self._refuse("EMIT EMPTY with a clock never stops", "leave EMIT EMPTY out", at)
-        if self.events.endless(event) and window is None and isinstance(self.query.drive, At):
+        if self.events.endless(event) and window is None and isinstance(self.query.when, At):
             raise self._refuse("a clock without WINDOW never stops", "add WINDOW: how far back it looks", at)
 
     def _once(self, event: Event) -> Plan:

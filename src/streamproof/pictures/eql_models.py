@@ -44,7 +44,7 @@ class Model:
     data: tuple[int, ...]
     events: tuple[tuple[float, float | None], ...]  # instants, or lasting events with their end
     triggers: tuple[Trigger, ...]
-    driver: str  # what the lane of events is called
+    lane: str  # what the lane of events is called
 
 
 _DATA: Final = (4, 9, 13, 21, 26, 33, 38, 44, 52, 57)
@@ -118,7 +118,7 @@ def _text(x: float, y: float, words: str, kind: str, *, weight: int = 400) -> st
 
 
 def _events(model: Model) -> list[str]:
-    parts = [_text(12, 76, model.driver, "")]
+    parts = [_text(12, 76, model.lane, "")]
     for n, (begin, end) in enumerate(model.events):
         y = 62 + (n * ROW if end is not None else 0)
         if end is None:

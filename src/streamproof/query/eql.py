@@ -17,10 +17,10 @@ from streamproof import extensions
 from streamproof.arguments import Knows, door, doors
 from streamproof.errors import PlanError
 from streamproof.events.time import Span
-from streamproof.plan import driving, nodes
+from streamproof.plan import event_nodes, nodes
 from streamproof.plan.aggregates import Aggregate
-from streamproof.plan.driven import query as eqm
 from streamproof.plan.durations import read_span
+from streamproof.plan.eql import query as eqm
 from streamproof.plan.nodes import Plan
 from streamproof.query.calls import names_the_call
 from streamproof.query.column import Expression, to_expr
@@ -138,56 +138,56 @@ def lasting(
 
 @doors
 @dataclass(frozen=True, slots=True, repr=False)
-class Driving(Pairs):
+class EventDriven(Pairs):
     """The ways in which events drive a query over a stream."""
 
-    def on_arrival(self, *, window: Span | None = None) -> Driver:
+    def on_arrival(self, *, window: Span | None = None) -> PartialQuery:
         """At each arrival: what came within the window, itself included.
 
         >>> source("Room").on_arrival(window="5s").aggregate(n=count())
-        source(Room) → driven(Room, AEC, n=count(), window=5s)
+        source(Room) → eql(Room, AEC, n=count(), window=5s)
         """
-        return self._driver(eqm.OnArrival(), (), window)
+        return self._query(eqm.OnArrival(), (), window)
 
-    def every(self, span: Span, *, window: Span | None = None) -> Driver:
+    def every(self, span: Span, *, window: Span | None = None) -> PartialQuery:
         """At every multiple of a length of time: what came within the window.
 
         >>> source("Room").every("10s", window="60s").aggregate(n=count())
-        source(Room) → driven(Room, TEC, n=count(), window=60s)
+        source(Room) → eql(Room, TEC, n=count(), window=60s)
         """
-        return self._driver(eqm.EachHop(read_span(span)), (), window)
+        return self._query(eqm.EachHop(read_span(span)), (), window)
 
-    def at(self, event: Happening, *, by: Keys = (), window: Span | None = None) -> Driver:
+    def at(self, event: Happening, *, by: Keys = (), window: Span | None = None) -> PartialQuery:
         """At each instant event: what came within the window, or without one the latest tuple.
 
         >>> source("Room").at(becomes("Door", "open = 1")).aggregate(n=count())
-        source(Room) → driven(Room, IES, n=count())
+        source(Room) → eql(Room, IES, n=count())
         """
-        return self._driver(eqm.At(event.event, _keys(by)), event.streams, window)
+        return self._query(eqm.At(event.event, _keys(by)), event.streams, window)
 
     def during(
         self, event: Happening, *, continuous: bool = False, window: Span | None = None, hop: Span | None = None
-    ) -> Driver:
+    ) -> PartialQuery:
         """Once at the end of each lasting event, or ``continuous``: at every hop (or arrival) while it lasts.
 
         >>> source("Room").during(lasting(arrive("Bird"), "10s")).aggregate(n=count())
-        source(Room) → driven(Room, LES, n=count())
+        source(Room) → eql(Room, LES, n=count())
         """
-        driver = self._driver(eqm.Meanwhile(event.event, continuous), event.streams, window)
-        return driver if hop is None else replace(driver, query={**driver.query, "hop": read_span(hop)})
+        partial = self._query(eqm.Meanwhile(event.event, continuous), event.streams, window)
+        return partial if hop is None else replace(partial, query={**partial.query, "hop": read_span(hop)})
 
-    def _driver(self, drive: eqm.Drive, streams: Bound, window: Span | None) -> Driver:
+    def _query(self, when: eqm.When, streams: Bound, window: Span | None) -> PartialQuery:
         plan, where = self.plan, None
         if isinstance(plan, nodes.Where) and isinstance(plan.input, nodes.Source):
             where, plan = plan.expr, plan.input  # EQL has a clause for it
         name = plan.name if isinstance(plan, nodes.Source) else "data"
         query = {
             "stream": name,
-            "drive": drive,
+            "when": when,
             "where": where,
             "window": None if window is None else read_span(window),
         }
-        return Driver(query, _united(((name, plan),), streams), type(self))
+        return PartialQuery(query, _united(((name, plan),), streams), type(self))
 
     # --- the operators below -----------------------------------------------------------------------------------------
 
@@ -198,16 +198,16 @@ class Driving(Pairs):
         >>> source("Door").transition("open = 1", key="room")
         source(Door) → transition(open = 1, key=room)
         """
-        return self._then(driving.Transition(self.plan, to_expr(condition), _keys(key)))
+        return self._then(event_nodes.Transition(self.plan, to_expr(condition), _keys(key)))
 
     @names_the_call
-    def drift(self, value: Expression, *, step: Expression, way: driving.Way = "any", key: Keys = ()) -> Self:
+    def drift(self, value: Expression, *, step: Expression, way: event_nodes.Way = "any", key: Keys = ()) -> Self:
         """The events at which a value has moved by at least ``step`` since the last such event, per key.
 
         >>> source("Room").drift("temp", step=30, way="up")
         source(Room) → drift(temp by 30, up)
         """
-        return self._then(driving.Drift(self.plan, to_expr(value), to_expr(step), way, _keys(key)))
+        return self._then(event_nodes.Drift(self.plan, to_expr(value), to_expr(step), way, _keys(key)))
 
     @names_the_call
     def pairing(
@@ -215,7 +215,7 @@ class Driving(Pairs):
         ends: Linear,
         *,
         key: Keys = (),
-        policy: driving.Policy = "fifo",
+        policy: event_nodes.Policy = "fifo",
         max: Span | None = None,  # noqa: A002
     ) -> Self:
         """Each event lasts until an event of ``ends`` closes it: the first to begin, or the last (``lifo``).
@@ -224,15 +224,15 @@ class Driving(Pairs):
         source(B) → pairing(fifo, key=k)
         """
         longest = None if max is None else read_span(max)
-        return self._then(driving.Pairing(self.plan, ends.plan, _keys(key), policy, longest))
+        return self._then(event_nodes.Pairing(self.plan, ends.plan, _keys(key), policy, longest))
 
     @names_the_call
-    def drive(
+    def observe(
         self,
         data: Linear,
         aggs: Mapping[str, Aggregate],
         *,
-        trigger: driving.Trigger = "end",
+        trigger: event_nodes.Trigger = "end",
         key: Keys = (),
         group: Keys = (),
         reach: Span | None = None,
@@ -242,14 +242,14 @@ class Driving(Pairs):
         latest: bool = False,
         empty: bool = False,
     ) -> Self:
-        """What each event of this stream sees of the data; see `streamproof.plan.driving.During`.
+        """What each event of this stream sees of the data; see `streamproof.plan.event_nodes.During`.
 
-        >>> source("E").drive(source("D"), {"n": count()}, key="k")
+        >>> source("E").observe(source("D"), {"n": count()}, key="k")
         source(E) → during(end, n=count(), key=k)
         """
         far, step = (None if span is None else read_span(span) for span in (reach, hop))
         return self._then(
-            driving.During(
+            event_nodes.During(
                 self.plan,
                 data.plan,
                 tuple(aggs.items()),
@@ -268,22 +268,22 @@ class Driving(Pairs):
 
 @doors
 @dataclass(frozen=True, slots=True)
-class Driver(Knows):
+class PartialQuery(Knows):
     """A query that lacks its aggregates."""
 
     query: Mapping[str, Any]
     streams: Bound
     _make: Callable[[Plan], Any]
 
-    def group_by(self, *columns: str) -> Driver:
+    def group_by(self, *columns: str) -> PartialQuery:
         """A result for each group of the data."""
         return replace(self, query={**self.query, "group": columns})
 
-    def emit_empty(self) -> Driver:
+    def emit_empty(self) -> PartialQuery:
         """A row also where nothing was seen: counts are 0."""
         return replace(self, query={**self.query, "empty": True})
 
-    def qos(self, *, latency: Span, backlog: int | None = None) -> Driver:
+    def qos(self, *, latency: Span, backlog: int | None = None) -> PartialQuery:
         """How late results may be, and how many tuples may wait."""
         return replace(self, query={**self.query, "qos": eqm.Qos(read_span(latency), backlog)})
 
@@ -292,7 +292,7 @@ class Driver(Knows):
         items = tuple(eqm.Item(name, agg) for name, agg in aggs.items())
         query = eqm.Query(items, **self.query)
         bound = dict(self.streams)
-        return self._make(driving.Driven(tuple((name, bound[name]) for name in query.streams()), query))
+        return self._make(event_nodes.EventQuery(tuple((name, bound[name]) for name in query.streams()), query))
 
 
 @door
@@ -300,7 +300,7 @@ def eql(text: str, **streams: Linear) -> Any:
     """The stream that EQL describes; streams that are not sources can be given by name.
 
     >>> eql("SELECT count(*) FROM S EVERY 10s WINDOW 60s")
-    source(S) → driven(S, TEC, count=count(), window=60s)
+    source(S) → eql(S, TEC, count=count(), window=60s)
     """
     from streamproof.query.stream import Stream  # noqa: PLC0415  # which is made of these operators
 
@@ -309,7 +309,7 @@ def eql(text: str, **streams: Linear) -> Any:
         if name not in dict(plan.bind):
             raise PlanError(f'the query reads no stream "{name}"', fix=f"it reads {', '.join(dict(plan.bind))}")
     bound = tuple((name, streams[name].plan if name in streams else part) for name, part in plan.bind)
-    return Stream(driving.Driven(bound, plan.query))
+    return Stream(event_nodes.EventQuery(bound, plan.query))
 
 
 def _named(stream: str | Linear) -> tuple[str, Bound]:
@@ -336,4 +336,4 @@ def _united(first: Bound, second: Bound) -> Bound:
     return tuple(found.items())
 
 
-__all__ = ["Driving", "Happening", "arrive", "becomes", "changes", "clock", "eql", "lasting"]
+__all__ = ["EventDriven", "Happening", "arrive", "becomes", "changes", "clock", "eql", "lasting"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from streamproof.plan.driven.query import Qos
-from streamproof.plan.driving import Driven
+from streamproof.plan.eql.query import Qos
+from streamproof.plan.event_nodes import EventQuery
 from streamproof.plan.nodes import Plan, walk
 
 
@@ -14,4 +14,4 @@ def plan_qos(plan: Plan) -> Qos | None:
     >>> plan_qos(Source("S")) is None
     True
     """
-    return next((node.query.qos for node in walk(plan) if isinstance(node, Driven) and node.query.qos), None)
+    return next((node.query.qos for node in walk(plan) if isinstance(node, EventQuery) and node.query.qos), None)

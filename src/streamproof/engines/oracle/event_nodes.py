@@ -22,8 +22,8 @@ from streamproof.errors import RunError, StreamproofError
 from streamproof.events.history import Row
 from streamproof.events.schema import FLOAT64, INT64, Schema, Type
 from streamproof.plan.check import Typed
-from streamproof.plan.driven.typed import measured_as
-from streamproof.plan.driving import Drift, During, Pairing, Transition
+from streamproof.plan.eql.typed import measured_as
+from streamproof.plan.event_nodes import Drift, During, Pairing, Transition
 from streamproof.plan.expr import Cast, Lit
 from streamproof.plan.functions import common_type
 from streamproof.plan.typing import Scope
@@ -177,11 +177,11 @@ def _paired(found: pa.Table, longest: int | None, *, last: bool) -> list[tuple[i
 def during(compiler: Compiler, typed: Typed, node: During, left: Relation, right: Relation) -> Relation:
     """Triggers, the rows that each sees, and their aggregates; a trigger and a group are one number."""
     _refuse_late(compiler, right)
-    drivers, data = _both(compiler, node.key, left, right)
+    observers, data = _both(compiler, node.key, left, right)
     groups = order_keys(compiler.dialect, _keys(right, node.group))
     q = f"dense_rank() OVER (ORDER BY {groups})" if groups else "CAST(1 AS BIGINT)"
     data = compiler.create("data", f"SELECT *, {q} AS q FROM {data}")
-    asked = _triggers(compiler, node, drivers, data)
+    asked = _triggers(compiler, node, observers, data)
     refused = Relation(asked, left.schema)
     columns = listed("le, t AS re", left.payload)
     late = Relation(compiler.create("asked", f"SELECT {columns}, t FROM {refused.table}"), left.schema)
@@ -199,20 +199,22 @@ def during(compiler: Compiler, typed: Typed, node: During, left: Relation, right
     return _result(compiler, typed, node, (left, right), (asked, members, results))
 
 
-def _triggers(compiler: Compiler, node: During, drivers: str, data: str) -> str:
-    """The driving events with each instant t at which they ask, about starts from low to high, in q or everywhere."""
+def _triggers(compiler: Compiler, node: During, observers: str, data: str) -> str:
+    """The observing events with each instant t at which they ask, about starts from low to high, in q or everywhere."""
     nowhere = "CAST(NULL AS BIGINT) AS q"
     match node.trigger:
         case "start":
-            query = f"SELECT d.*, le AS t, {_back('le', node)} AS low, le AS high, {nowhere} FROM {drivers} d"
+            query = f"SELECT d.*, le AS t, {_back('le', node)} AS low, le AS high, {nowhere} FROM {observers} d"
         case "end":
-            query = f"SELECT d.*, re AS t, le AS low, re - 1 AS high, {nowhere} FROM {drivers} d WHERE re < {INFINITE}"
+            query = (
+                f"SELECT d.*, re AS t, le AS low, re - 1 AS high, {nowhere} FROM {observers} d WHERE re < {INFINITE}"
+            )
         case "hop":
-            return _hops(compiler, node, drivers, data)
+            return _hops(compiler, node, observers, data)
         case "arrival":
             low = f"greatest(d.le, {_back('s.le', node)})"
             query = (
-                f"SELECT d.*, s.le AS t, {low} AS low, s.le AS high, s.q FROM {drivers} d JOIN {data} s"
+                f"SELECT d.*, s.le AS t, {low} AS low, s.le AS high, s.q FROM {observers} d JOIN {data} s"
                 " ON s.p = d.p AND s.le >= d.le AND s.le < d.re"
             )
     return compiler.create("triggers", f"SELECT *, row_number() OVER () AS trigger_id FROM ({query}) AS asked")
@@ -226,7 +228,7 @@ def _back(t: str, node: During) -> str:
     return f"({t} - {whole(node.reach - 1)})"  # both lie within ±2^62
 
 
-def _hops(compiler: Compiler, node: During, drivers: str, data: str) -> str:
+def _hops(compiler: Compiler, node: During, observers: str, data: str) -> str:
     assert isinstance(node.hop, int)
     limits = ["d.re - 1"]
     if compiler.settings.horizon is not None:
@@ -239,7 +241,7 @@ def _hops(compiler: Compiler, node: During, drivers: str, data: str) -> str:
     grouped = " GROUP BY d.id, d.le, d.re" if node.reach is None else ""
     seen = compiler.create(
         "bounded",
-        f"SELECT d.id, d.le, d.re, {first} AS s, {final} AS final FROM {drivers} d"
+        f"SELECT d.id, d.le, d.re, {first} AS s, {final} AS final FROM {observers} d"
         f" JOIN {data} s ON s.p = d.p AND s.le >= d.le AND s.le < d.re{grouped}",
     )
     # from the first hop at or after the tuple to the last that sees it
@@ -254,7 +256,7 @@ def _hops(compiler: Compiler, node: During, drivers: str, data: str) -> str:
     low = f"greatest(d.le, {_back(f'({t})', node)})"
     query = f"SELECT d.*, {t} AS t, {low} AS low, {t} AS high, CAST(NULL AS BIGINT) AS q"
     return compiler.create(
-        "triggers", f"{query}, row_number() OVER () AS trigger_id FROM {spread} s JOIN {drivers} d ON d.id = s.id"
+        "triggers", f"{query}, row_number() OVER () AS trigger_id FROM {spread} s JOIN {observers} d ON d.id = s.id"
     )
 
 
@@ -303,7 +305,7 @@ def _result(
     )
     if node.empty:
         query += f" UNION ALL {_empty(compiler, typed, node, own, (asked, members))}"
-    return compiler.relation("driven", query, typed.schema)
+    return compiler.relation("eql", query, typed.schema)
 
 
 def _empty(compiler: Compiler, typed: Typed, node: During, own: list[str], tables: tuple[str, str]) -> str:

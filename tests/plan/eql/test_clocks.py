@@ -13,8 +13,8 @@ from streamproof.events.schema import Schema
 from streamproof.events.time import to_tick
 from streamproof.plan import nodes
 from streamproof.plan.check import check
-from streamproof.plan.driven.clocks import longest_gap, ticks
-from streamproof.plan.driven.query import Cron
+from streamproof.plan.eql.clocks import longest_gap, ticks
+from streamproof.plan.eql.query import Cron
 from streamproof.plan.explain import explain
 from tests.reference.evaluator import evaluate
 

@@ -1,6 +1,6 @@
 """The nodes of event-driven queries: what makes an event happen, what pairs two of them, and what is seen meanwhile.
 
-Of every input only starts matter (but for the ends of the events that drive `During`): an event is a tuple at the
+Of every input only starts matter (but for the ends of the observing events of `During`): an event is a tuple at the
 instant it starts. Equal instants are ordered: ends before begins before data, and then by payload. Null is a key of its
 own.
 
@@ -18,10 +18,9 @@ from streamproof.errors import PlanError
 from streamproof.events.schema import check_names
 from streamproof.events.time import Span
 from streamproof.plan.aggregates import Aggregate
-from streamproof.plan.driven.query import Query
+from streamproof.plan.eql.query import Query
 from streamproof.plan.expr import Expr
-from streamproof.plan.nodes import NODES as CORE
-from streamproof.plan.nodes import Meeting, Node, Plan, Yield, one_of
+from streamproof.plan.nodes import CORE_NODES, Meeting, Node, Plan, Yield, one_of
 
 Policy: TypeAlias = Literal["fifo", "lifo"]
 Trigger: TypeAlias = Literal["start", "end", "hop", "arrival"]
@@ -101,9 +100,9 @@ class Pairing(Node):
 
 @dataclass(frozen=True, slots=True)
 class During(Node):
-    """Aggregates over the data (right) that each driving event (left) looks at: a point per group at each trigger.
+    """Aggregates over the data (right) that each observing event (left) looks at: a point per group at each trigger.
 
-    Triggers of a driving event ``[le, re)``, and the starts of the data that each sees, of equal key:
+    Triggers of a observing event ``[le, re)``, and the starts of the data that each sees, of equal key:
 
     - ``start``: t = le, those in ``(t − reach, t]``
     - ``end``: t = re, those in ``[le, re)``
@@ -111,7 +110,7 @@ class During(Node):
     - ``arrival``: every datum in ``[le, re)``, which sees its own group as ``hop`` does
 
     Without ``reach`` it has no limit. ``latest`` keeps of each group the last datum alone. A trigger that sees nothing
-    gives no row, unless ``empty`` asks for one. ``begin`` and ``end`` name columns for the driving event's lifetime;
+    gives no row, unless ``empty`` asks for one. ``begin`` and ``end`` name columns for the observing event's lifetime;
     where it has not ended the end is null, and results given before then are corrected when it ends.
     """
 
@@ -156,10 +155,10 @@ class During(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Driven(Node):
+class EventQuery(Node):
     """An event-driven query over named streams. The check turns it into other nodes, so that no engine sees it."""
 
-    op: ClassVar[str] = "driven"
+    op: ClassVar[str] = "eql"
     input_fields: ClassVar[tuple[str, ...]] = ()
     bind: tuple[tuple[str, Plan], ...]
     query: Query
@@ -173,9 +172,9 @@ class Driven(Node):
     def inputs(self) -> tuple[Node, ...]:
         return tuple(plan for _, plan in self.bind)
 
-    def with_inputs(self, inputs: tuple[Node, ...]) -> Driven:
-        return Driven(tuple((name, plan) for (name, _), plan in zip(self.bind, inputs, strict=True)), self.query)
+    def with_inputs(self, inputs: tuple[Node, ...]) -> EventQuery:
+        return EventQuery(tuple((name, plan) for (name, _), plan in zip(self.bind, inputs, strict=True)), self.query)
 
 
-DRIVING: tuple[type[Node], ...] = (Transition, Drift, Pairing, During, Driven)
-NODES: tuple[type[Node], ...] = (*CORE, *DRIVING)
+EVENT_NODES: tuple[type[Node], ...] = (Transition, Drift, Pairing, During, EventQuery)
+NODES: tuple[type[Node], ...] = (*CORE_NODES, *EVENT_NODES)

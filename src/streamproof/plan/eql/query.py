@@ -1,6 +1,6 @@
 """An event-driven query as data: the events that drive it, the data it looks at, and what it asks of them.
 
-The language EQL and the Python way both make these; `plan.driven.lower` turns them into the algebra.
+The language EQL and the Python way both make these; `plan.eql.lowering` turns them into the algebra.
 
 >>> from streamproof.plan.expr import Col
 >>> bird = Lasting(Arrive("Bird"), "10s")
@@ -163,7 +163,7 @@ class Meanwhile:
     continuous: bool = False
 
 
-Drive: TypeAlias = "OnArrival | EachHop | At | Meanwhile"
+When: TypeAlias = "OnArrival | EachHop | At | Meanwhile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ class Query:
 
     items: tuple[Item, ...]
     stream: str
-    drive: Drive
+    when: When
     where: Expr | None = None
     window: Span | None = None
     hop: Span | None = None
@@ -208,24 +208,24 @@ class Query:
     def __post_init__(self) -> None:
         if not self.items:
             raise PlanError("an event-driven query needs at least one aggregate", fix="select e.g. count(*)")
-        if isinstance(self.drive, At | Meanwhile):
-            _refuse_large(self.drive.event, dict(self.events))
+        if isinstance(self.when, At | Meanwhile):
+            _refuse_large(self.when.event, dict(self.events))
 
     @property
     def model(self) -> str:
         """AEC, TEC, IES, LES or LEC."""
-        match self.drive:
+        match self.when:
             case OnArrival():
                 return "AEC"
             case EachHop():
                 return "TEC"
             case At():
                 return "IES"
-        return "LEC" if self.drive.continuous else "LES"
+        return "LEC" if self.when.continuous else "LES"
 
     def streams(self) -> tuple[str, ...]:
         """The streams it reads, the data first."""
-        roots = self.drive.event if isinstance(self.drive, At | Meanwhile) else None
+        roots = self.when.event if isinstance(self.when, At | Meanwhile) else None
         found = [self.stream, *(name for event in self._walk(roots) for name in _reads(event))]
         return tuple(dict.fromkeys(found))
 

@@ -10,7 +10,7 @@ from streamproof.errors import PlanError
 from streamproof.events.schema import BOOL, FLOAT64, INT64, NULL, Schema, Type
 from streamproof.events.time import Span
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
-from streamproof.plan.driving import Drift, During, Pairing, Transition
+from streamproof.plan.event_nodes import Drift, During, Pairing, Transition
 from streamproof.plan.expr import Expr, Lit
 from streamproof.plan.functions import common_type
 from streamproof.plan.modules import Registry

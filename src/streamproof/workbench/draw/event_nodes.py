@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from streamproof.events.schema import INT64
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
-from streamproof.plan.driving import POLICIES, TRIGGERS, WAYS, Drift, During, Pairing, Transition, Trigger
+from streamproof.plan.event_nodes import POLICIES, TRIGGERS, WAYS, Drift, During, Pairing, Transition, Trigger
 from streamproof.plan.expr import Call, Col, Expr, Lit, literal
 from streamproof.plan.nodes import Plan
 from streamproof.workbench.draw.choices import Choices
@@ -109,7 +109,7 @@ def _exact(made: Made) -> Made:
     return exact, replace(shape, columns=columns)
 
 
-DRIVEN: Final[dict[str, tuple[int, Callable[..., Made]]]] = {
+EVENT_NODES: Final[dict[str, tuple[int, Callable[..., Made]]]] = {
     "transition": (1, transition),
     "drift": (1, drift),
     "pairing": (2, pairing),

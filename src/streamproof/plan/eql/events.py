@@ -13,10 +13,9 @@ from streamproof.events.schema import BOOL, OWN_PREFIX, Schema
 from streamproof.events.time import Span, Unit, duration
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
-from streamproof.plan.driven import clocks
-from streamproof.plan.driven.clocks import pick, same, semi_join
-from streamproof.plan.driven.places import at_place, refuse, with_sign, word_offset
-from streamproof.plan.driven.query import (
+from streamproof.plan.eql import clocks
+from streamproof.plan.eql.clocks import pick, same, semi_join
+from streamproof.plan.eql.query import (
     OTHER,
     Arrive,
     At,
@@ -34,7 +33,8 @@ from streamproof.plan.driven.query import (
     latest_values,
     parts_of,
 )
-from streamproof.plan.driving import Drift, During, Pairing, Transition
+from streamproof.plan.eql.source_location import at_place, refuse, with_sign, word_offset
+from streamproof.plan.event_nodes import Drift, During, Pairing, Transition
 from streamproof.plan.expr import LIFE_START, Call, Col, Expr, all_of, columns_of, literal
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
@@ -443,7 +443,7 @@ class Events:
 
     def _everywhere(self, outer: Plan) -> Plan | None:
         """Where an endless event counts inside of an outer one: all of it, if what sees no data counts too."""
-        is_late = isinstance(self.query.drive, At) and self.query.window is None
+        is_late = isinstance(self.query.when, At) and self.query.window is None
         return outer if self.query.empty or is_late else None
 
     def _within(self, event: Sequence, near: Plan | None) -> Plan:
