@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from html import escape
-from typing import Any, Final, Literal, TypeVar, get_args
+from typing import Any, Final, Literal, Self, TypeVar, get_args
 
 ErrorName = Literal[
     "cti_violation",
@@ -106,16 +106,45 @@ T = TypeVar("T")
 M = TypeVar("M")
 
 
-def each(things: Iterable[T], do: Callable[[T], M]) -> list[M]:
-    """What a function makes of each thing; where it fails for several, all their errors are told at once.
+class Gathering:
+    """Steps that do not need each other: where some fail, the errors of all are told at the end.
 
     >>> def even(number):
     ...     if number % 2:
     ...         raise PlanError(f"{number} is odd")
-    >>> each([1, 2, 3], even)
+    >>> with Gathering() as steps:
+    ...     for number in (1, 2, 3):
+    ...         _ = steps.tried(lambda: even(number))
     Traceback (most recent call last):
     streamproof.errors.PlanError: 1 is odd
     3 is odd
+    """
+
+    def __init__(self) -> None:
+        self.errors: list[StreamproofError] = []
+
+    def tried(self, do: Callable[[], T]) -> T | None:
+        """What a step makes; None where it fails."""
+        try:
+            return do()
+        except StreamproofError as error:
+            self.errors.append(error)
+            return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, StreamproofError):
+            self.errors.append(error)
+        if self.errors and (error is None or isinstance(error, StreamproofError)):
+            raise together(self.errors) from None
+
+
+def each(things: Iterable[T], do: Callable[[T], M]) -> list[M]:
+    """What a function makes of each thing; where it fails for several, all their errors are told at once.
+
+    It calls nothing between itself and the function, because plans and expressions may be nested deeply.
     """
     made, errors = list[M](), list[StreamproofError]()
     for thing in things:

@@ -68,7 +68,7 @@ REFUSED = {
         "oracle": "--replay r.json --oracle duckdb", "dsn": "--dsn d", "cases": "--replay r.json --cases 3",
         "seed": "--replay r.json --seed 3",
         "jobs": "--input S=f --jobs 2", "time_budget": "--input S=f --time-budget 3",
-        "most": "--input S=f --most 2", "report": "--replay r.json --report r.html",
+        "most": "--input S=f --most 2", "report": "--replay r.json --report r.html", "overwrite": "--overwrite",
         "repros": "--replay r.json --repros r", "resume": "--input S=f --resume r",
     },
 }  # fmt: skip

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
+from streamproof.cli.commands import app
 from tests.cli.conftest import Done
 
 Run = Callable[..., Done]
@@ -157,3 +159,53 @@ def test_pipes_and_blank_headers(run: Run, lay: Lay) -> None:
         done = run("run", lay("p.json", PLAN), "--engine", "local", "--input", f"S={name}", "--map", "start=t")
         assert done.code == 2
         assert text in done.err
+
+
+WORKED = Path(__file__).parents[2] / "examples/qos/worked.json"
+WRITTEN = {
+    "run --out": "run p.json --engine local --input S=S.csv --map start=t --out {}",
+    "run --snapshot": "run p.json --engine local --input S=S.csv --map start=t --snapshot {}",
+    "convert": "convert S.csv {} --map start=t",
+    "generate --out": "generate --seed 3 --out {}",
+    "analyze --html": "analyze S.csv --event-time t --html {}",
+    "disorder --out": "disorder c.json --out folder",
+    "qos --plot": f"qos {WORKED} --plot {{}}",
+    "serve --report": f"serve {WORKED.with_name('serve.json')} --report {{}}",
+    "verify --report": "verify smoke --cases 1 --report {}",
+}
+"""A command line for each option that names what a command makes."""
+READ_OR_KEPT = {
+    "validate file", "convert source", "analyze file", "disorder config", "replay file", "qos config", "serve config",
+    "verify replay", "run resume",  # what is read
+    "run checkpoint", "replay resume", "verify resume",  # what a run goes on from, and keeps up to date
+    "analyze work", "disorder work", "verify repros",  # folders for names of their own
+    "run rejects", "run dead_letters", "run late_file", "run module_letters", "analyze rejects",  # never written over
+}  # fmt: skip
+
+
+def test_every_path_is_read_or_kept_or_written() -> None:
+    """A new option that takes a path belongs into one of the two tables."""
+    commands = typer.main.get_command(app).commands.values()  # type: ignore[attr-defined]
+    paths = {f"{c.name} {p.name}" for c in commands for p in c.params if p.type_descriptor.annotation is Path}
+    written = {name.replace(" --", " ") for name in WRITTEN} - {"convert"} | {"convert target"}
+    assert paths == READ_OR_KEPT | written
+
+
+@pytest.mark.parametrize("name", [name for name in WRITTEN if name != "disorder --out"])
+def test_what_is_there_is_replaced_on_request_only(name: str, run: Run, lay: Lay) -> None:
+    lay("S.csv", DIRTY), lay("p.json", PLAN)
+    endings = {"convert": "jsonl", "generate --out": "jsonl", "run --out": "jsonl", "qos --plot": "svg"}
+    target = lay(f"x.{endings.get(name, 'html')}", "dear")
+    done = run(*WRITTEN[name].format(target).split())
+    assert done.code == 2, done
+    assert "exists" in done.err
+    assert target.read_text() == "dear"
+
+
+@pytest.mark.parametrize("name", ["run --snapshot", "verify --report"])
+def test_overwrite_is_the_request(name: str, run: Run, lay: Lay) -> None:
+    lay("S.csv", DIRTY), lay("p.json", PLAN)
+    target = lay("x.html", "dear")
+    done = run(*WRITTEN[name].format(target).split(), "--overwrite")
+    assert done.code == 0, done
+    assert (target.read_text() == "dear") == (name == "run --snapshot")  # which nobody interrupted

@@ -63,7 +63,7 @@ REFUSED = {
     "set x = 1": "cannot read the expression near 'x'",
     "copy x to 'y'": "cannot read the expression near 'x'",
     "if v then 1": "cannot read the expression near 'v'",
-    "interval '1' day": "Interval cannot stand in an expression",
+    "interval '1' day": "INTERVAL cannot stand in an expression",
     "v in ()": "in needs at least one value",
     "1e400": "the number 1e400 is too large",
     "9223372036854775808": "the integer 9223372036854775808 does not fit into 64 bits",

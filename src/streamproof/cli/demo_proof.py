@@ -143,6 +143,7 @@ def planted_bug() -> Iterator[None]:
 
 def _found_out() -> None:
     from streamproof.cli.verify import save_found, show_result  # noqa: PLC0415
+    from streamproof.events.files.rejects import free_name  # noqa: PLC0415
     from streamproof.report.verification import write_report  # noqa: PLC0415
     from streamproof.workbench import intent as I  # noqa: N812, PLC0415
     from streamproof.workbench.runner import Options, run_suite  # noqa: PLC0415
@@ -156,7 +157,7 @@ def _found_out() -> None:
     groups = left.group_apply(I.operator).over(plain).called("groups")
     suite = Suite("demo", (joins, groups), cases=240, about="joins and groups, with a bug planted into the joins")
     place = Path() if os.access(".", os.W_OK) else Path(tempfile.mkdtemp(prefix="streamproof-demo-"))
-    report = place / "streamproof-report.html"
+    report = free_name(place / "streamproof-report.html")
     note("looking for the bug, and then for the smallest case that shows it …")
     with planted_bug():
         result = run_suite(suite, Options(most=1, shrink_seconds=20.0))

@@ -67,7 +67,10 @@ CONDITIONS: Final[Mapping[str, Mapping[str, Needs]]] = {
     "run": {
         "out": _NO_SQL,
         "emit": _NO_SQL,
-        "overwrite": Needs("with --out FILE", lambda given: given["out"] is not None and _runs(given)),
+        "overwrite": Needs(
+            "with --out FILE or --snapshot FILE",
+            lambda given: (given["out"] is not None or given["snapshot"] is not None) and _runs(given),
+        ),
         "rejects": Needs("without --mode stream, which keeps them beside its checkpoint", lambda g: not _streams(g)),
         "dead_letters": Needs(
             "with --on-error dead_letter, and without --mode stream, which keeps them beside its output",
@@ -133,6 +136,7 @@ CONDITIONS: Final[Mapping[str, Mapping[str, Needs]]] = {
         "time_budget": _SUITE,
         "most": _SUITE,
         "report": _DRAWS,
+        "overwrite": _with("--report"),
         "repros": _DRAWS,
         "resume": _SUITE,
     },

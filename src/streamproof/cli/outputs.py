@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Final
 
 from streamproof.errors import InputError
 from streamproof.events.files.rejects import exists
@@ -38,6 +39,9 @@ def refuse_outputs(
         if place in taken:
             raise InputError(taken[place], at=f"{option} {path}", fix="choose another path")
         taken[place] = f"{path} is written by {option} already"
-        check_target(Path(place), overwrite=option in replaced or option != "--out")
-        if option not in (*replaced, *ours, "--out") and os.path.lexists(path):
+        check_target(Path(place), overwrite=option in replaced or option not in _REPLACEABLE)
+        if option not in (*replaced, *ours, *_REPLACEABLE) and os.path.lexists(path):
             raise exists(path)
+
+
+_REPLACEABLE: Final = ("--out", "--snapshot")  # results; what is left out is never written over anything

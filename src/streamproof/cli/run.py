@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -44,7 +45,7 @@ def run(
     ] = False,
     emit: Annotated[Emit, typer.Option(help="The canonical history, or physical events.")] = "cht",
     out: Annotated[Path | None, typer.Option(help="Write to this file; its ending tells the format.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing --out file.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing --out or --snapshot.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON row per line, and errors as JSON.")] = False,
     horizon: Annotated[str | None, typer.Option(help="Count only windows that end at or before this tick.")] = None,
     map: Annotated[
@@ -96,7 +97,7 @@ def run(
             "--snapshot": snapshot, **{f"--dead-letters of {name}": path for name, path in letters.items()},
         },
         [split_input(text)[1] for text in input or []],
-        replaced=["--snapshot", *(["--out"] if overwrite else ())],
+        replaced=["--out", "--snapshot"] if overwrite else ["--snapshot"] if _same(snapshot, resume) else (),
         ours=["--rejects", "--late-file", "--module-letters"] if resume is not None else (),
     )  # fmt: skip
     if rejects is not None and len(input or []) > 1:
@@ -123,6 +124,11 @@ def run(
         report(live, options, as_json=json)
     if result is None:
         raise typer.Exit(exit_code())
+
+
+def _same(snapshot: Path | None, resume: Path | None) -> bool:
+    """Whether a run goes on from the file that it leaves its state in."""
+    return snapshot is not None and resume is not None and os.path.realpath(snapshot) == os.path.realpath(resume)
 
 
 def _give(result: Run, output: Output, *, as_json: bool, limit: int, streamed: bool) -> None:

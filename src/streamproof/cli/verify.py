@@ -47,6 +47,7 @@ def verify(
     time_budget: Annotated[float | None, typer.Option(min=0, help="Stop after so many seconds.")] = None,
     most: Annotated[int, typer.Option(min=1, help="Stop after so many differences.")] = 3,
     report: Annotated[Path | None, typer.Option(help="Write a page about the run to this HTML file.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing --report file.")] = False,
     repros: Annotated[Path, typer.Option(help="The folder for shrunk cases.")] = REPROS,
     resume: Annotated[Path | None, typer.Option(help="Keep what is done in this file, and go on from it.")] = None,
     replay: Annotated[Path | None, typer.Option(help="Judge one saved case again.")] = None,
@@ -61,7 +62,7 @@ def verify(
     if replay is not None:
         raise typer.Exit(_replayed(replay, engine or [], dsn, json=json))
     if report is not None:
-        check_target(Path(os.path.realpath(report)), overwrite=True)
+        check_target(Path(os.path.realpath(report)), overwrite=overwrite)
     if not suite:
         fix = "give smoke, full, large, deep, a file, or --replay FILE"
         raise InputError("no suite is given", at="streamproof verify", fix=fix)
@@ -76,7 +77,7 @@ def verify(
     if report is not None:
         from streamproof.report.verification import write_report  # noqa: PLC0415
 
-        write_report(results, report)
+        write_report(results, report, overwrite=overwrite)
         note(f"report: {report}")
     if json:
         print_line(jsonlib.dumps([_plain(result) for result in results], ensure_ascii=False))

@@ -23,7 +23,7 @@ import sqlglot
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects import DuckDB
 
-from streamproof.errors import ErrorName, PlanError
+from streamproof.errors import ErrorName, PlanError, StreamproofError, together
 
 MAX_NESTING: Final = 100  # parentheses and brackets within each other
 MAX_TYPES: Final = 4  # words of types with parentheses within each other: each level doubles sqlglot's work
@@ -38,6 +38,14 @@ class Unread(PlanError):
     ) -> None:
         super().__init__(what, fix=fix, name=name)
         self.offset = offset
+
+    def placed(self, show: Callable[[int | None], str]) -> StreamproofError:
+        """The errors for people, in the order of the text: ``show`` says where an offset is."""
+        parts = sorted((part for part in (self, *self.others) if isinstance(part, Unread)), key=lambda p: p.offset or 0)
+        once = {(part.what, part.offset): part for part in parts}
+        told = together(PlanError(p.what, at=show(p.offset), fix=p.fix, name=p.name) for p in once.values())
+        told.omitted += self.omitted
+        return told
 
 
 class Grammar(DuckDB.Parser):  # type: ignore[misc]  # sqlglot's parsers are not typed
@@ -75,7 +83,9 @@ def tokens_of(text: str) -> list[Token]:
     with _sqlglot("text"):
         tokens: list[Token] = DIALECT.tokenize(text)
     _check_nesting(tokens)
-    _check_words(tokens)
+    misread = list(_misread(tokens))
+    if misread:
+        raise together(misread)
     return tokens
 
 
@@ -127,33 +137,34 @@ def too_deep(offset: int | None = None) -> Unread:
     return Unread("the expression is nested too deeply", fix="split it", offset=offset, name="limit_exceeded")
 
 
-def _check_words(tokens: Sequence[Token]) -> None:
+def _misread(tokens: Sequence[Token]) -> Iterator[Unread]:
+    """Words that sqlglot takes for others."""
     for token in tokens:
         if token.token_type == TokenType.NUMBER and len(token.text) > MAX_DIGITS:
             what = f"a number of {len(token.text)} digits"
-            raise Unread(what, fix=f"at most {MAX_DIGITS}", offset=token.start, name="limit_exceeded")
+            yield Unread(what, fix=f"at most {MAX_DIGITS}", offset=token.start, name="limit_exceeded")
         if token.token_type == TokenType.PIPE_GT:
-            raise Unread("|> is not supported", fix="put the query in FROM (…)", offset=token.start)
+            yield Unread("|> is not supported", fix="put the query in FROM (…)", offset=token.start)
     if tokens and tokens[0].token_type == TokenType.ALIAS:
-        raise Unread("AS names nothing here", fix="leave it out", offset=tokens[0].start)
+        yield Unread("AS names nothing here", fix="leave it out", offset=tokens[0].start)
     if tokens and tokens[-1].token_type == TokenType.COMMA:
-        raise Unread("an argument is missing after a comma", fix="remove the comma", offset=tokens[-1].start)
+        yield Unread("an argument is missing after a comma", fix="remove the comma", offset=tokens[-1].start)
     for token, following in pairwise(tokens):
         number = following.token_type == TokenType.DECIMAL and following.text.lower() == "number"
         if number and token.token_type in (TokenType.ALIAS, TokenType.DCOLON):
             what, fix = "number is float64 here and decimal elsewhere", "write double, or decimal(18, 3)"
-            raise Unread(what, fix=fix, offset=following.start)
+            yield Unread(what, fix=fix, offset=following.start)
         if token.token_type == TokenType.COMMA and following.token_type in _AFTER_A_LIST:
-            raise Unread("an argument is missing after a comma", fix="remove the comma", offset=token.start)
+            yield Unread("an argument is missing after a comma", fix="remove the comma", offset=token.start)
         if following.token_type == TokenType.ALL and token.token_type in (TokenType.L_PAREN, TokenType.COMMA):
-            raise Unread("ALL is not supported here", fix="leave it out", offset=following.start)
+            yield Unread("ALL is not supported here", fix="leave it out", offset=following.start)
         if following.token_type == TokenType.ALIAS and token.token_type in (TokenType.COMMA, *_BEFORE_A_LIST):
-            raise Unread("AS names nothing here", fix="leave it out", offset=following.start)
+            yield Unread("AS names nothing here", fix="leave it out", offset=following.start)
         if following.token_type == TokenType.COMMA and token.token_type in _BEFORE_A_LIST:
-            raise Unread("an argument is missing before a comma", fix="remove the comma", offset=following.start)
+            yield Unread("an argument is missing before a comma", fix="remove the comma", offset=following.start)
         if token.token_type in _OPERANDS and following.text.lower() == "div":
             fix = "write a // b, which rounds down, or a / b"
-            raise Unread("div means one thing here and another there", fix=fix, offset=following.start)
+            yield Unread("div means one thing here and another there", fix=fix, offset=following.start)
 
 
 _AFTER_A_LIST: Final = frozenset({
@@ -214,19 +225,22 @@ def consumed(node: exp.Expr, *names: str, **settled: object) -> None:
 
     Law: a tree of which every node was consumed has no part that changes nothing.
     """
+    refused: list[Unread] = []
     for name, value in node.args.items():
         is_said = value not in (None, [], "")
         if is_said and name not in names and not (name in settled and settled[name] == value):
             word = _CLAUSES.get(name, name.strip("_").replace("_", " ").upper())
             word = f"{value} {word}" if name == "method" else word
-            raise Unread(
-                f"{word} is not supported here", fix=_WAYS.get(name, "leave it out"), offset=place(value, node)
-            )
+            what, fix = f"{word} is not supported here", _WAYS.get(name, "leave it out")
+            refused.append(Unread(what, fix=fix, offset=place(value, node)))
+    if refused:
+        raise together(refused)
 
 
 _CLAUSES: Final[dict[str, str]] = {
     "all": "GROUP BY ALL or DISTINCT", "by_name": "BY NAME", "columns": "a list of columns after a name",
-    "connect": "CONNECT BY", "db": "a name with a database", "except_": "EXCLUDE", "field": "IN without a list",
+    "catalog": "a name with a catalogue", "connect": "CONNECT BY", "db": "a name with a database", "except_": "EXCLUDE",
+    "field": "IN without a list",
     "hints": "a hint", "joins": "a JOIN in parentheses", "kind": "a kind of UNION",
     "laterals": "LATERAL", "locks": "FOR UPDATE", "match": "MATCH_RECOGNIZE", "order": "ORDER BY",
     "pivots": "PIVOT", "sample": "SAMPLE", "system_time": "FOR SYSTEM_TIME", "totals": "WITH TOTALS",
@@ -275,10 +289,13 @@ def check_kept(tokens: Sequence[Token], tree: exp.Expr) -> None:
     said, kept = _words(tokens), _words(printed, names=True)
     for node in tree.walk():
         kept.update(_PRINTED_IN_OTHER_WORDS.get(type(node), ()))
+    lost: list[Unread] = []
     for word in said - kept:
         last = next(token.start for token in reversed(tokens) if word in token.text.upper().split())
         fix = "leave it out, or write it in double quotes if it is a name"
-        raise Unread(f"{word} means nothing here", fix=fix, offset=last)
+        lost.append(Unread(f"{word} means nothing here", fix=fix, offset=last))
+    if lost:
+        raise together(lost)
 
 
 _PRINTED_IN_OTHER_WORDS: Final[dict[type[exp.Expr], tuple[str, ...]]] = {

@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias
 
 from sqlglot import exp
 
-from streamproof.errors import PlanError
+from streamproof.errors import Gathering, PlanError
 from streamproof.events.schema import KINDS, Type, decimal, parse_type
 from streamproof.plan.aggregates import AGGREGATES
 from streamproof.plan.expr import NULL_LITERAL, Apply, Call, Case, Col, Expr, Side, literal
@@ -48,7 +48,7 @@ def parse(text: str) -> Expr:
         check_kept(tokens, tree)
         return found
     except Unread as error:
-        raise PlanError(error.what, at=text, fix=error.fix, name=error.name) from None
+        raise error.placed(lambda _: text) from None
 
 
 Columns: TypeAlias = "Callable[[exp.Column], Col]"
@@ -63,8 +63,14 @@ def _admit(node: Any, depth: int, column: Columns) -> Expr:
     if depth > MAX_DEPTH:
         raise too_deep()
 
-    def go(part: Any) -> Expr:
-        return _admit(part, depth + 1, column)
+    steps = Gathering()
+
+    def go(part: Any) -> Expr:  # what fails is null for now, so that the other parts are read too
+        try:
+            return _admit(part, depth + 1, column)
+        except Unread as error:
+            steps.errors.append(error)
+            return NULL_LITERAL
 
     if isinstance(node, exp.Column):
         return column(node)
@@ -72,27 +78,28 @@ def _admit(node: Any, depth: int, column: Columns) -> Expr:
     if rule is None:
         word = WORDS.get(type(node).__name__, type(node).__name__)
         raise Unread(f"{word} cannot stand in an expression", fix=_INSTEAD.get(word, LIBRARY), offset=place(node))
-    consumed(node, *rule.reads, **rule.settled)
-    try:
-        return rule.build(node, go)
-    except Unread as error:
-        if error.offset is None:
-            error.offset = place(node)
-        raise
-    except PlanError as error:
-        raise Unread(error.what, fix=error.fix, offset=place(node), name=error.name) from None
+    with steps:
+        steps.tried(lambda: consumed(node, *rule.reads, **rule.settled))
+        try:
+            return rule.build(node, go)
+        except Unread as error:
+            if error.offset is None:
+                error.offset = place(node)
+            raise
+        except PlanError as error:
+            raise Unread(error.what, fix=error.fix, offset=place(node), name=error.name) from None
 
 
 WORDS: Final = {"Select": "subqueries", "Subquery": "subqueries", "Exists": "subqueries", "Union": "subqueries",
                  "Concat": "two constants side by side", "Distinct": "DISTINCT", "Order": "ORDER BY", "Star": "*",
                  "Filter": "FILTER", "IgnoreNulls": "IGNORE NULLS", "RespectNulls": "RESPECT NULLS",
                  "WithinGroup": "WITHIN GROUP", "Window": "OVER", "Collate": "COLLATE",
-                 "AtTimeZone": "AT TIME ZONE"}  # fmt: skip
+                 "AtTimeZone": "AT TIME ZONE", "Interval": "INTERVAL"}  # fmt: skip
 _INSTEAD: Final = {
     "subqueries": "join the other query instead: JOIN, or ANTI JOIN for what has none there",
     "FILTER": "choose inside: sum(case when k = 'a' then v end)",
     "OVER": "group by a window, or use TOP n BY",
-    "Interval": "times are whole ticks here; windows take lengths such as TUMBLING(10 s)",
+    "INTERVAL": "times are whole ticks here; windows take lengths such as TUMBLING(10 s)",
     "ILike": "write lower(k) like 'a%'",
 }
 Go: TypeAlias = Callable[[Any], Expr]
@@ -211,7 +218,9 @@ def _case(node: exp.Case, go: Go) -> Expr:
     for when in node.args["ifs"]:
         consumed(when, "this", "true")
         condition = go(when.this)
-        branches.append((condition if subject is None else Call("eq", (go(subject), condition)), go(when.args["true"])))
+        branches.append(
+            (condition if subject is None else Call("eq", (go(subject), condition)), go(when.args.get("true")))
+        )
     default = node.args.get("default")
     return Case(tuple(branches), NULL_LITERAL if default is None else go(default))
 

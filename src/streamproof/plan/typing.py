@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from streamproof.errors import PlanError, did_you_mean
+from streamproof.errors import Gathering, PlanError, StreamproofError, did_you_mean, together
 from streamproof.events.schema import BOOL, INT64, NULL, OWN_PREFIX, Schema, Type
 from streamproof.events.time import TICKS_PER_SECOND, Unit
 from streamproof.plan.expr import LIFE_END, LIFE_START, Apply, Call, Case, Cast, Col, Expr, Lit, Side, transform
@@ -102,15 +103,34 @@ def type_of(expr: Expr, scope: Scope) -> Type:
         case Lit(type=kind):
             return kind
         case Call(fn, args):
-            return result_type(fn, tuple(type_of(arg, scope) for arg in args))
+            return result_type(fn, tuple(_types(args, scope)))
         case Cast(arg, to):
             return _cast(type_of(arg, scope), to)
         case Case(branches, default):
-            for condition, _ in branches:
-                require(condition, scope, BOOL, "the condition of a case")
-            return _common([*(type_of(value, scope) for _, value in branches), type_of(default, scope)])
+            with Gathering() as parts:
+                for condition, _ in branches:
+                    parts.tried(partial(require, condition, scope, BOOL, "the condition of a case"))
+                values = _types([*(value for _, value in branches), default], scope)
+            return _common(values)
         case Apply(fn, args):
-            return _apply(scope.udf(fn), tuple(type_of(arg, scope) for arg in args))
+            with Gathering() as parts:
+                module = parts.tried(lambda: scope.udf(fn))
+                types = _types(args, scope)
+            assert module is not None  # else its error was told
+            return _apply(module, tuple(types))
+
+
+def _types(exprs: Iterable[Expr], scope: Scope) -> list[Type]:
+    """The types of several expressions, or all errors; in few calls, because expressions may be nested deeply."""
+    types, errors = list[Type](), list[StreamproofError]()
+    for expr in exprs:
+        try:
+            types.append(type_of(expr, scope))
+        except StreamproofError as error:
+            errors.append(error)
+    if errors:
+        raise together(errors)
+    return types
 
 
 def _common(types: Iterable[Type]) -> Type:

@@ -22,10 +22,10 @@ from streamproof.workbench.tally import Tally
 TABLES: Final = ("window", *SHOWN)
 
 
-def write_report(results: Sequence[Result], path: Path) -> None:
+def write_report(results: Sequence[Result], path: Path, *, overwrite: bool = False) -> None:
     """One HTML file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(Path(os.path.realpath(path)), overwrite=True) as place:
+    with replacing(Path(os.path.realpath(path)), overwrite=overwrite) as place:
         place.write_text(report(results), encoding="utf-8")
 
 

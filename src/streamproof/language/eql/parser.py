@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from lark import Lark, Token, Tree, UnexpectedInput
 
-from streamproof.errors import PlanError, StreamproofError, did_you_mean
+from streamproof.errors import Gathering, PlanError, StreamproofError, did_you_mean, each, together
 from streamproof.language.eql.mistakes import QUOTES_OR_COMMENTS, unexpected, without_quotes
 from streamproof.language.eql.words import default_name
 from streamproof.language.notation import check_size
@@ -63,12 +63,15 @@ def parse_document(text: str) -> tuple[Query, ...]:
     reader = _Reader(text)
     queries: list[Query] = []
     events: dict[str, Event] = {}
-    for statement in _tree(text).children:
+
+    def read(statement: Part) -> None:
         part = statement.children[0]
         if part.data == "definition":
             reader.define(part, events)
         else:
             queries.append(reader.query(part, events))
+
+    each(_tree(text).children, read)
     if not queries:
         raise PlanError("there is no query in this text", fix="write e.g. SELECT count(*) FROM S EVERY 10s WINDOW 60s;")
     return tuple(queries)
@@ -138,26 +141,33 @@ class _Reader:
         name, at = self.name(tree.children[1])
         if name in events:
             raise self.refuse(f'the event "{name}" is defined twice', at, "rename one of them")
+        events[name] = Once("", at)  # should what it is be refused: queries that name it are not to blame
         events[name] = self.event(tree.children[3])
 
     def query(self, tree: Part, known: dict[str, Event]) -> Query:
         parts = [part for part in tree.children if isinstance(part, Tree)]
         stream, at = self.name(parts[1])
-        items, shown = self.items(parts[0], stream)
-        where = next((part for part in parts if part.data == "where"), None)
-        when = next(self.when(part) for part in parts if part.data in _WHEN)
-        query = Query(
-            items, stream, when, shown=tuple(name for name, _ in shown), shown_at=tuple(place for _, place in shown),
-            at=at, text=self.text,
-        )  # fmt: skip
-        if where is not None:
-            place = _start(where.children[1])
-            query = replace(query, where=self.expression(where.children[1], stream), where_at=place)
-            self.refuse_others(query.where, "WHERE", stream, place)
-        for part in parts:
-            if part.data in _CLAUSES:
-                query = self.clause(query, part)
-        return replace(query, events=self.used(query, known))
+        with Gathering() as clauses:
+            any_item = Item("", Aggregate("count"), at)  # stands in for what was refused, so that the rest is read
+            items, shown = clauses.tried(lambda: self.items(parts[0], stream)) or ((any_item,), [])
+            when = next(clauses.tried(partial(self.when, part)) for part in parts if part.data in _WHEN)
+            query = Query(
+                items, stream, when or OnArrival(), shown=tuple(name for name, _ in shown),
+                shown_at=tuple(place for _, place in shown), at=at, text=self.text,
+            )  # fmt: skip
+            used = clauses.tried(lambda: self.used(query, known)) or ()
+            for part in parts:
+                if part.data == "where":
+                    query = clauses.tried(partial(self.filtered, query, part)) or query
+                elif part.data in _CLAUSES:
+                    query = clauses.tried(partial(self.clause, query, part)) or query
+        return replace(query, events=used)
+
+    def filtered(self, query: Query, tree: Part) -> Query:
+        place = _start(tree.children[1])
+        where = self.expression(tree.children[1], query.stream)
+        self.refuse_others(where, "WHERE", query.stream, place)
+        return replace(query, where=where, where_at=place)
 
     def used(self, query: Query, known: dict[str, Event]) -> tuple[tuple[str, Event], ...]:
         """The definitions that a query needs, in the order in which they were made."""
@@ -199,13 +209,9 @@ class _Reader:
             raise self.refuse(f"{what} sees {stream} alone, not {other}", place, fix)
 
     def items(self, tree: Part, stream: str) -> tuple[tuple[Item, ...], list[tuple[str, int]]]:
-        items: list[Item] = []
-        shown: list[tuple[str, int]] = []
-        for part in tree.children:
-            if part.data == "column":
-                shown.append(self.name(part.children[0]))
-            else:
-                items.append(self.item(part, stream))
+        columns = [part for part in tree.children if part.data == "column"]
+        shown = [self.name(part.children[0]) for part in columns]
+        items = each((part for part in tree.children if part.data != "column"), lambda part: self.item(part, stream))
         if not items:
             name, at = shown[0]
             fix = f"select an aggregate, e.g. last({name}) or count(*)"
@@ -403,8 +409,10 @@ class _Reader:
         except StreamproofError as error:
             found = re.search(r"near '(.*)'", error.what)
             offset = text.find(found.group(1)) if found else -1
-            copy = PlanError(error.what, fix=error.fix, name=error.name)
-            raise at_place(copy, self.text, at + max(offset, 0)) from None
+            raise together(
+                at_place(PlanError(part.what, fix=part.fix, name=part.name), self.text, at + max(offset, 0))
+                for part in (error, *error.others)
+            ) from None
 
     def refuse_habits(self, text: str, at: int) -> None:
         """What other languages write."""

@@ -23,7 +23,7 @@ from typing import Any, Literal, NoReturn, TypeVar
 
 from sqlglot import TokenType, exp
 
-from streamproof.errors import PlanError, StreamproofError, did_you_mean
+from streamproof.errors import Gathering, PlanError, StreamproofError, did_you_mean, each
 from streamproof.events.time import duration
 from streamproof.language.notation import check_size
 from streamproof.language.sql.words import Statement, statements_of
@@ -61,17 +61,10 @@ def loads(text: str) -> Plan:
 def loads_all(text: str) -> dict[str, Plan]:
     """The plans of all statements, by their number."""
     check_size(text, MAX_SIZE)
-    plans: list[Plan] = []
-    statement: Statement | None = None
     try:
-        for statement in statements_of(text):
-            plans += _plans(statement, text)
+        plans = [plan for made in each(statements_of(text), lambda part: _plans(part, text)) for plan in made]
     except Unread as error:
-        offset = error.offset
-        if offset is None and statement is not None:
-            words = re.findall(r"[A-Z]{2,}", error.what)
-            offset = statement.offset(*words, "SELECT")
-        raise PlanError(error.what, at=pointed(text, offset or 0), fix=error.fix, name=error.name) from None
+        raise error.placed(lambda offset: pointed(text, offset or 0)) from None
     except RecursionError:
         raise PlanError("the query is nested too deeply", fix="split it", name="limit_exceeded") from None
     if not plans:
@@ -80,6 +73,16 @@ def loads_all(text: str) -> dict[str, Plan]:
 
 
 def _plans(statement: Statement, text: str) -> list[Plan]:
+    try:
+        return _read(statement, text)
+    except Unread as error:
+        for part in (error, *error.others):
+            if isinstance(part, Unread) and part.offset is None:
+                part.offset = statement.offset(*re.findall(r"[A-Z]{2,}", part.what), "SELECT")
+        raise
+
+
+def _read(statement: Statement, text: str) -> list[Plan]:
     first = statement.tokens[0]
     if first.token_type in _COMMANDS:
         raise Unread(f"{first.text.upper()} is no query", fix="write SELECT … FROM …", offset=first.start)
@@ -87,7 +90,8 @@ def _plans(statement: Statement, text: str) -> list[Plan]:
         trees = statements(statement.tokens, text)
     except Unread as error:
         raise Unread(error.what, fix=EXAMPLE, offset=error.offset, name=error.name) from None
-    plans = [_Reader(statement.tops).plan(tree) for tree in trees]
+    with Gathering() as steps:
+        plans = each(trees, _Reader(statement.tops, steps).plan)
     for tree in trees:
         check_kept(statement.tokens, tree)
     return plans
@@ -105,16 +109,17 @@ class _From:
 @dataclass(frozen=True, slots=True)
 class _Reader:
     tops: frozenset[int]  # where TOP n BY stands
+    steps: Gathering  # what is refused without keeping the rest from being read
 
     def plan(self, tree: exp.Expr) -> Plan:
         if isinstance(tree, exp.Subquery):
             consumed(tree, "this")
             return self.plan(tree.this)
         if isinstance(tree, exp.Union):
-            return nodes.Union(tuple(part for query in _queries(tree) for part in self._united(query)))
+            return nodes.Union(tuple(part for parts in each(_queries(tree), self._united) for part in parts))
         if not isinstance(tree, exp.Select):
             raise Unread(f"{tree.key.upper()} is no query", fix="write SELECT … FROM …", offset=place(tree))
-        consumed(tree, "expressions", "from_", "joins", "where", "group")
+        self.steps.tried(lambda: consumed(tree, "expressions", "from_", "joins", "where", "group"))
         return self._select(tree)
 
     def _united(self, tree: exp.Expr) -> tuple[Plan, ...]:
@@ -125,7 +130,8 @@ class _Reader:
         return plan.ins if isinstance(inner, exp.Union) and isinstance(plan, nodes.Union) else (plan,)
 
     def _select(self, tree: exp.Select) -> Plan:
-        source = self._where(self._from(tree), tree.args.get("where"))
+        source = self._from(tree)
+        source = self.steps.tried(lambda: self._where(source, tree.args.get("where"))) or source
         items = list(tree.expressions)
         top = self._top(items)
         keys, window = self._groups(tree.args.get("group"), source)
@@ -155,7 +161,7 @@ class _Reader:
         fix = "write FROM S, or FROM (SELECT …) AS t"
         if not isinstance(tree, exp.Table) or not isinstance(tree.this, exp.Identifier):
             raise Unread("FROM takes a stream or a query in parentheses", fix=fix, offset=place(tree))
-        consumed(tree, "this", "alias")
+        self.steps.tried(lambda: consumed(tree, "this", "alias"))
         name = name_of(tree.this)
         return _From(nodes.Source(name), (_alias(tree) or name,))
 
@@ -202,11 +208,7 @@ class _Reader:
     def _plain(self, source: _From, items: list[exp.Expr], top: _Top | None) -> Plan:
         if top is not None:
             raise Unread("TOP needs a window", fix="add GROUP BY SNAPSHOT, or TUMBLING(10 s)", offset=place(top.tree))
-        for item in items:
-            call = _call_of(item)
-            if call is not None and call.kind != "module":
-                fix = "add a window: GROUP BY TUMBLING(10 s), HOPPING(60 s, 10 s), SNAPSHOT, COUNT_START(5)"
-                raise Unread(f"{call.fn} needs to know of which events", fix=fix, offset=place(item))
+        each(items, _refuse_aggregate)
         if _is_star(items):
             return self._made(source, None)
         named = self._named(items, source)
@@ -221,14 +223,15 @@ class _Reader:
         return kind(left, right, on, select)
 
     def _named(self, items: list[exp.Expr], source: _From) -> Named:
-        names = self._names(items, source)
-        return tuple((name, self._expression(_inside(item), source)) for name, item in zip(names, items, strict=True))
+        names = self.steps.tried(lambda: self._names(items, source)) or [""] * len(items)
+        exprs = each(items, lambda item: self._expression(_inside(item), source))
+        return tuple(zip(names, exprs, strict=True))
 
     def _names(self, items: list[exp.Expr], source: _From) -> list[str]:
         """The names of columns; ``a.v, b.v`` of a join are v and b_v."""
         names: list[str] = []
-        for item in items:
-            name = _name(item)
+        for item, own in zip(items, each(items, _name), strict=True):
+            name = own
             if name in names and source.join is not None and isinstance(item, exp.Column) and item.table:
                 name = f"{item.table}_{name}"
             if name in names:
@@ -246,7 +249,9 @@ class _Reader:
         consumed(group, "expressions")
         keys: dict[str, exp.Expr] = {}
         window: Window | None = None
-        for part in group.expressions:
+
+        def read(part: exp.Expr) -> None:
+            nonlocal window
             found = _window(part)
             if found is not None and window is not None:
                 raise Unread("a query has one window", fix="remove one of them", offset=place(part))
@@ -260,6 +265,8 @@ class _Reader:
             else:
                 fix = "select the expression in FROM (…) first"
                 raise Unread("GROUP BY takes columns and a window", fix=fix, offset=place(part, group))
+
+        each(group.expressions, read)
         if window is None:
             fix = "add one: GROUP BY …, TUMBLING(10 s), HOPPING(60 s, 10 s), SNAPSHOT, COUNT_START(5)"
             raise Unread("GROUP BY needs a window", fix=fix)
@@ -273,12 +280,12 @@ class _Reader:
         keys = tuple(groups)
         if top is not None:
             return self._ranked(source, items, keys, window, top)
-        self._names(items, source)
         aggs: list[tuple[str, Aggregate]] = []
         modules: list[tuple[str, nodes.Uda]] = []
         order: list[tuple[str, Expr]] = []
         inner: Plan = nodes.GroupInput() if keys else source.plan
-        for item in items:
+
+        def read(item: exp.Expr) -> None:
             name, tree = _name(item), _inside(item)
             if isinstance(tree, exp.Column):
                 column = self._column(tree, source)
@@ -287,13 +294,16 @@ class _Reader:
                     what = f'"{column.name}" is neither grouped by nor aggregated'
                     raise Unread(what, fix=fix, offset=place(tree))
                 order.append((name, column))
-                continue
+                return
             made = self._aggregate(tree, source, inner, window, name)
             if isinstance(made, nodes.Uda):
                 modules.append((name, made))
             else:
                 aggs.append((name, made))
             order.append((name, Col(name)))
+
+        self.steps.tried(lambda: self._names(items, source))
+        each(items, read)
         plan = _result((source.plan, inner), keys, window, aggs, modules)
         natural = [(key, Col(key)) for key in keys] + [(name, Col(name)) for name, _ in (*aggs, *modules)]
         return plan if order == natural else nodes.Select(plan, tuple(order))
@@ -424,6 +434,13 @@ class _Call:
     fn: str
     args: list[Any]
     kind: Literal["aggregate", "module", "rank"] = "module"
+
+
+def _refuse_aggregate(item: exp.Expr) -> None:
+    call = _call_of(item)
+    if call is not None and call.kind != "module":
+        fix = "add a window: GROUP BY TUMBLING(10 s), HOPPING(60 s, 10 s), SNAPSHOT, COUNT_START(5)"
+        raise Unread(f"{call.fn} needs to know of which events", fix=fix, offset=place(item))
 
 
 def _queries(tree: exp.Expr) -> list[exp.Expr]:
