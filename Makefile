@@ -49,7 +49,8 @@ test-all: check ## check, every test with the slow ones, the fuzz and the docs
 	@$(MAKE) --no-print-directory docs
 
 fuzz: $(READY) ## random plans over random streams, an engine against the evaluator: SEED, COUNT, ENGINE, JOBS
-	@$(BIN)/python -m tests.fuzz --seed $(SEED) --count $(COUNT) --engine $(ENGINE) --jobs $(JOBS)
+	@$(if $(filter postgres,$(ENGINE)),$(BIN)/python -m tests.reference.servers) $(BIN)/streamproof verify fuzz \
+	  --oracle evaluator --engine $(ENGINE) --cases $(COUNT) --seed $(SEED) --jobs $(JOBS)
 
 $(VENV)/.fuzz: $(READY) requirements-fuzz.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r requirements-fuzz.lock

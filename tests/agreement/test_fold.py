@@ -10,9 +10,10 @@ from streamproof.events.event import Cti, Event, Insert, Retract
 from streamproof.events.physical import PhysicalStream, to_history
 from streamproof.events.schema import Schema
 from streamproof.events.validate import Validator
+from streamproof.workbench.case import Stream
+from streamproof.workbench.evaluator.fold import fold
 from tests.reference.compare import difference
-from tests.reference.fold import fold
-from tests.reference.streams import Stream, folded, streams
+from tests.reference.drawn import folded, streams
 
 TIMES = st.integers(-3, 6)
 IDS = st.sampled_from("abc")

@@ -6,8 +6,9 @@ from hypothesis import HealthCheck, given, settings
 
 from streamproof.language.json import dumps, loads
 from streamproof.plan.check import check
+from streamproof.workbench.case import Case
 from streamproof.workbench.modules import all_modules
-from tests.reference.random_cases import Case, cases
+from tests.reference.drawn import cases
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, given, settings
 
-from tests.reference.engine import ReferenceEngine
-from tests.reference.judge import judge
-from tests.reference.random_cases import Case, cases
+from streamproof.workbench.case import Case
+from streamproof.workbench.modules import all_modules
+from streamproof.workbench.oracle import EvaluatorOracle
+from streamproof.workbench.subjects import OracleSubject
+from streamproof.workbench.verify import Judge
+from tests.reference.drawn import cases
+from tests.reference.judging import rewritten
 
-ENGINE = ReferenceEngine()
+EVALUATOR = EvaluatorOracle(all_modules())
+JUDGE = Judge(OracleSubject(EVALUATOR), EVALUATOR)
 
 
 @settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_rewritten_plans_mean_the_same(case: Case) -> None:
-    verdict = judge(case, ENGINE, mode="rewritten")
-    assert verdict.agrees is not False, verdict.text
+    verdict = JUDGE.verdict(rewritten(case))
+    assert not verdict.is_found, verdict.text

@@ -33,8 +33,8 @@ from streamproof.plan.nodes import Plan
 from streamproof.plan.parse import parse
 from streamproof.plan.windows import CountStart, Hopping, Snapshot, Tumbling, Window
 from streamproof.query.eql import eql
+from streamproof.workbench.evaluator.evaluate import evaluate
 from streamproof.workbench.modules import all_modules
-from tests.reference.engine import ReferenceEngine
 
 SCHEMA = Schema.of({"k": "int64", "v": "int64", "f": "float64", "d": "decimal(9,2)"}, unit="s")
 NODES: dict[str, type[nodes.Join]] = {
@@ -158,11 +158,14 @@ class Expected:
     """The result for any weight, from the results for small ones."""
 
     def __init__(self, plan: Plan) -> None:
-        judge = ReferenceEngine()
         self.known = []
         for w in range(1, DEGREE + 2):
-            made = judge.run(typed(plan), batches(w), Settings(registry=all_modules()))
-            self.known.append(cells(History.from_batches(typed(plan).schema, made)))
+            histories = {
+                name: [(le, re, payload) for le, re, times, payload in rows(name, w) for _ in range(times)]
+                for name in nodes.sources(plan)
+            }
+            made = evaluate(typed(plan), histories, registry=all_modules())
+            self.known.append(cells(History.from_rows(typed(plan).schema, made)))
 
     def at(self, w: int) -> list[list[object]]:
         return [[_extended(values, w) for values in zip(*row, strict=True)] for row in zip(*self.known, strict=True)]

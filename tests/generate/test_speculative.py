@@ -24,8 +24,8 @@ from streamproof.plan.nodes import AdvanceTime, Join, Let, Plan, Ref, Select, So
 from streamproof.plan.windows import Tumbling
 from streamproof.query.aggregates import sum as total
 from streamproof.query.stream import source
+from streamproof.workbench.evaluator.evaluate import evaluate
 from tests.reference.compare import difference
-from tests.reference.evaluator import evaluate
 
 SCHEMA = Schema.of({"k": "string", "v": "int64"})
 SOURCE = Source("S", SCHEMA)

@@ -22,9 +22,9 @@ from streamproof.kernels.delta import Delta
 from streamproof.plan.check import Typed, check
 from streamproof.plan.library import installed
 from streamproof.plan.nodes import Plan
-from tests.reference.choices import Choices
-from tests.reference.evaluator import evaluate
-from tests.reference.values import Row, payload_identity
+from streamproof.workbench.draw.choices import Choices
+from streamproof.workbench.evaluator.evaluate import evaluate
+from streamproof.workbench.evaluator.values import Row, payload_identity
 
 EARLIEST = -3
 Values = tuple[Any, ...]

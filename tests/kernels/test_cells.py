@@ -18,7 +18,7 @@ from streamproof.errors import PlanError
 from streamproof.events.schema import NULL, Schema, Type, parse_type
 from streamproof.kernels.cells import Layout, Strings
 from streamproof.thresholds import STRINGS_SHOWN
-from tests.reference.values import order, payload_identity
+from streamproof.workbench.evaluator.values import order, payload_identity
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "int64": st.integers(-(2**63), 2**63 - 1),

@@ -12,8 +12,9 @@ from streamproof.events.time import FOREVER
 from streamproof.kernels.clip import ClipKernel
 from streamproof.plan.nodes import Clip, Source
 from streamproof.plan.parse import parse
+from streamproof.workbench.draw.choices import RandomChoices
 from tests.kernels.changes import Case, Run, Step, check_flat, check_laws, check_splits, columns
-from tests.reference.choices import DrawnChoices, RandomChoices
+from tests.reference.drawn import DrawnChoices
 
 CONDITIONS = (
     "1 = 1",

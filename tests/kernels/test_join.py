@@ -16,8 +16,9 @@ from streamproof.plan.expr import Col
 from streamproof.plan.nodes import FollowedBy, Join, Source
 from streamproof.plan.parse import parse
 from streamproof.plan.typing import Scope
+from streamproof.workbench.draw.choices import RandomChoices
 from tests.kernels.changes import Case, Run, Step, check_flat, check_laws, check_splits, columns
-from tests.reference.choices import DrawnChoices, RandomChoices
+from tests.reference.drawn import DrawnChoices
 
 L, R = Source("L"), Source("R")
 SELECT = nodes.named({name: parse(text) for name, text in (("k", "l.k"), ("v", "l.v + r.v"), ("t", "l.le + r.le"))})

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from streamproof.events.time import FOREVER
 from streamproof.kernels.lasting import CoalesceKernel, DistinctKernel, StitchKernel
 from streamproof.plan.nodes import Coalesce, Distinct, Source, Stitch
+from streamproof.workbench.draw.choices import RandomChoices
 from tests.kernels.changes import Case, Run, Shape, Step, check_flat, check_laws, check_splits, columns
-from tests.reference.choices import DrawnChoices, RandomChoices
+from tests.reference.drawn import DrawnChoices
 
 KERNELS = {
     "stitch": (Stitch, StitchKernel),

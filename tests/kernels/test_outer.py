@@ -10,8 +10,9 @@ from streamproof.kernels.outer import OuterJoinKernel
 from streamproof.plan import nodes
 from streamproof.plan.nodes import FullOuter, LeftOuter, Source
 from streamproof.plan.parse import parse
+from streamproof.workbench.draw.choices import RandomChoices
 from tests.kernels.changes import Case, check_flat, check_laws, check_splits, columns
-from tests.reference.choices import DrawnChoices, RandomChoices
+from tests.reference.drawn import DrawnChoices
 
 TEXTS = {"k": "coalesce(l.k, r.k)", "a": "l.v", "b": "r.v", "t": "l.le", "alone": "r.le is null", "s": "r.s"}
 SELECT = nodes.named({name: parse(text) for name, text in TEXTS.items()})

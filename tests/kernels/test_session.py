@@ -12,8 +12,9 @@ from streamproof.errors import RunError
 from streamproof.events.time import FOREVER
 from streamproof.kernels.session import SessionKernel
 from streamproof.plan.nodes import Session, Source
+from streamproof.workbench.draw.choices import RandomChoices
 from tests.kernels.changes import Case, Run, Step, check_flat, check_laws, check_splits, columns
-from tests.reference.choices import DrawnChoices, RandomChoices
+from tests.reference.drawn import DrawnChoices
 
 SESSIONS = (
     Session(Source("L"), 3),

@@ -22,7 +22,7 @@ from streamproof.plan.nodes import Plan
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling
 from tests.language.eql.queries import QueryMaker
 from tests.plan.expressions import ODD_NAMES, TYPES, expressions
-from tests.reference.choices import DrawnChoices
+from tests.reference.drawn import DrawnChoices
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""The engines that are held against the evaluator, each opened once."""
+"""The databases that are held against the evaluator, each opened once."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from streamproof.engines.base import Engine
-from tests.reference.servers import open_engine
+from streamproof.workbench.verify import Judge
+from tests.reference.judging import evaluator_judges
 
 
 @pytest.fixture(scope="session")
-def duckdb_under_test() -> Iterator[Engine]:
-    with open_engine("duckdb") as engine:
-        yield engine
+def duckdb_judge() -> Iterator[Judge]:
+    with evaluator_judges("duckdb") as judge:
+        yield judge
 
 
 @pytest.fixture(scope="session")
-def postgres_under_test(postgres_dsn: str) -> Iterator[Engine]:
-    with open_engine("postgres", postgres_dsn) as engine:
-        yield engine
+def postgres_judge(postgres_dsn: str) -> Iterator[Judge]:
+    with evaluator_judges("postgres", postgres_dsn) as judge:
+        yield judge

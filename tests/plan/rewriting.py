@@ -19,10 +19,10 @@ from streamproof.query.column import Ordering
 from streamproof.query.expressions import asc, col, desc
 from streamproof.query.stream import Stream, source
 from streamproof.query.windowed import Windowed
+from streamproof.workbench.case import Case
+from streamproof.workbench.case import Stream as Events
+from streamproof.workbench.draw.choices import Choices, RandomChoices
 from streamproof.workbench.modules import all_modules
-from tests.reference.choices import Choices, RandomChoices
-from tests.reference.random_cases import Case
-from tests.reference.streams import Stream as Events
 
 SCHEMAS = {
     "S": Schema.of({"k": "string", "v": "int64", "x": "float64"}),

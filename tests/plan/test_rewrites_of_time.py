@@ -10,11 +10,11 @@ from streamproof.plan.nodes import Plan
 from streamproof.plan.parse import parse
 from streamproof.plan.rewrite import rewrite
 from streamproof.plan.rewrites.push_filter import RULES
+from streamproof.workbench.evaluator.evaluate import evaluate
+from streamproof.workbench.evaluator.values import Row
 from tests.engines.test_weights import PLANS, SCHEMA, rows
 from tests.plan.rewriting import MODULES
 from tests.reference.compare import difference
-from tests.reference.evaluator import evaluate
-from tests.reference.values import Row
 
 SCHEMAS = {"S": SCHEMA, "T": SCHEMA}
 CONDITIONS = [parse(f"le {op} {t}") for t in (1, 3, 4, 5, 18, 20, 21, 31) for op in ("<", ">=", "=")]

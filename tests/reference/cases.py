@@ -13,7 +13,7 @@ from streamproof.events.schema import Schema
 from streamproof.events.time import read_tick
 from streamproof.language.notation import from_document
 from streamproof.plan.nodes import Plan
-from tests.reference.values import Row
+from streamproof.workbench.evaluator.values import Row
 
 FILE = Path(__file__).parents[1] / "data" / "algebra.json"
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from streamproof.events.time import show_tick
-from tests.reference.values import Row, order, same_value
+from streamproof.workbench.evaluator.values import Row, order, same_value
 
 RELATIVE, ABSOLUTE = 1e-9, 1e-12
 

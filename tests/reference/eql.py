@@ -20,9 +20,9 @@ from streamproof.plan.eql import query as eql
 from streamproof.plan.eql.query import OTHER, Event, Query
 from streamproof.plan.expr import Expr
 from streamproof.plan.typing import Scope, type_of
-from tests.reference.aggregates import aggregate
-from tests.reference.expressions import meaning
-from tests.reference.values import Row, identity, order
+from streamproof.workbench.evaluator.aggregates import aggregate
+from streamproof.workbench.evaluator.expressions import meaning
+from streamproof.workbench.evaluator.values import Row, identity, order
 
 Payload = dict[str, Any]
 Instant = tuple[int, Payload]

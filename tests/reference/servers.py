@@ -1,40 +1,19 @@
-"""Engines to hold against the evaluator, opened once and used for many cases."""
+"""A PostgreSQL server from a wheel, for tests, and for a command that wants one.
+
+python -m tests.reference.servers streamproof verify fuzz --engine postgres     # with --dsn of a new server
+"""
 
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-from streamproof.engines.base import Engine, engine
-from streamproof.engines.spark.session import active, session
-from tests.reference.engine import ReferenceEngine
-from tests.spark.sessions import FAST
-from tests.spark.stream.chaining import ChainEngine
-
-
-@contextmanager
-def open_engine(name: str, dsn: str | None = None) -> Iterator[Engine]:
-    """An engine by its name; for postgres a server of its own is started, unless one is given."""
-    if name == "duckdb":
-        yield engine(name, threads=1)
-    elif name == "reference":
-        yield ReferenceEngine()
-    elif name == "spark-chain":
-        yield ChainEngine()
-    elif name == "spark":
-        yield engine(name, session=active() or session(**FAST))
-    elif name != "postgres":
-        yield engine(name)
-    elif dsn is not None:
-        yield engine(name, dsn=dsn)
-    else:
-        with postgres_server() as address:
-            yield engine(name, dsn=address)
 
 
 class CannotStart(RuntimeError):
@@ -56,3 +35,8 @@ def postgres_server() -> Iterator[str]:
             yield server.get_uri()
         finally:
             server.cleanup()
+
+
+if __name__ == "__main__":
+    with postgres_server() as address:
+        sys.exit(subprocess.run([*sys.argv[1:], "--dsn", address], check=False).returncode)

@@ -19,12 +19,13 @@ from streamproof.plan.check import check
 from streamproof.plan.expr import Call, Col, literal
 from streamproof.plan.nodes import Plan
 from streamproof.plan.windows import Hopping, Snapshot, Tumbling
+from streamproof.workbench.case import Stream
+from streamproof.workbench.evaluator.evaluate import evaluate
+from streamproof.workbench.evaluator.fold import fold
+from streamproof.workbench.evaluator.values import Row
 from tests.reference.cases import WorkedCase, worked_cases
 from tests.reference.compare import difference
-from tests.reference.evaluator import evaluate
-from tests.reference.fold import fold
-from tests.reference.streams import Stream, streams
-from tests.reference.values import Row
+from tests.reference.drawn import streams
 
 
 def _run(case: WorkedCase) -> list[Row]:

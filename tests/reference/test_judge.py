@@ -7,15 +7,19 @@ from typing import Any
 import pytest
 
 from streamproof.plan import nodes
+from streamproof.workbench.case import Case
+from streamproof.workbench.draw.plans import seeded_case
+from streamproof.workbench.evaluator import lifetimes
+from streamproof.workbench.evaluator.evaluate import RULES, Rule
+from streamproof.workbench.evaluator.values import Row
+from streamproof.workbench.modules import all_modules
+from streamproof.workbench.oracle import EvaluatorOracle
 from streamproof.workbench.shrink import shrink
-from tests.reference import lifetimes
-from tests.reference.engine import ReferenceEngine
-from tests.reference.evaluator import Rule
-from tests.reference.judge import judge
-from tests.reference.random_cases import Case, seeded_case
-from tests.reference.values import Row
+from streamproof.workbench.subjects import OracleSubject
+from streamproof.workbench.verify import Judge
 
 CASES = 3000
+MODULES = all_modules()
 
 
 def _covered_at_start(context: Any, node: nodes.AntiJoin, left: list[Row], right: list[Row]) -> list[Row]:
@@ -43,13 +47,18 @@ MUTANTS: dict[str, tuple[type[nodes.Node], Rule]] = {
 }
 
 
+def judge_with(rules: dict[type[nodes.Node], Rule]) -> Judge:
+    """A judge of the evaluator with other rules for some operators."""
+    return Judge(OracleSubject(EvaluatorOracle(MODULES, {**RULES, **rules})), EvaluatorOracle(MODULES))
+
+
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_wrong_operator_is_found_and_shrunk(mutant: str) -> None:
-    engine = ReferenceEngine(dict([MUTANTS[mutant]]))
-    case = next(case for case in map(seeded_case, range(CASES)) if judge(case, engine).agrees is False)
+    judge = judge_with(dict([MUTANTS[mutant]]))
+    case = next(case for case in map(seeded_case, range(CASES)) if judge.verdict(case).is_found)
 
     def differs(smaller: Case) -> bool:
-        return judge(smaller, engine).agrees is False
+        return judge.verdict(smaller).is_found
 
     small = shrink(case, differs)
     assert differs(small)
@@ -58,4 +67,4 @@ def test_a_wrong_operator_is_found_and_shrunk(mutant: str) -> None:
 
 
 def test_the_evaluator_agrees_with_itself() -> None:
-    assert all(judge(seeded_case(seed), ReferenceEngine()).agrees is not False for seed in range(100))
+    assert not any(judge_with({}).verdict(seeded_case(seed)).is_found for seed in range(100))

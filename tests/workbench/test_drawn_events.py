@@ -10,8 +10,7 @@ from streamproof.workbench.draw.choices import RandomChoices
 from streamproof.workbench.draw.dense import UNITS, random_schema, random_stream
 from streamproof.workbench.draw.event_nodes import EVENT_NODES
 from streamproof.workbench.draw.plans import PlanMaker, shape_of
-from tests.reference.judge import judge
-from tests.reference.servers import open_engine
+from tests.reference.judging import evaluator_judges, rewritten, run_anyhow
 
 
 def drawn_case(seed: int) -> Case:
@@ -28,10 +27,11 @@ def drawn_case(seed: int) -> Case:
 
 
 def judged(name: str, seeds: range) -> None:
-    with open_engine(name, None) as engine:
+    with evaluator_judges(name) as judge:
         for seed in seeds:
-            verdict = judge(drawn_case(seed), engine, mode="plain" if seed % 2 else "rewritten")
-            assert verdict.agrees is not False, f"seed {seed}: {verdict.text}"
+            case = run_anyhow(drawn_case(seed), seed)
+            verdict = judge.verdict(case if seed % 2 else rewritten(case))
+            assert not verdict.is_found, f"seed {seed}: {verdict.text}"
 
 
 def test_local_agrees() -> None:

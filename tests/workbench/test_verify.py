@@ -29,7 +29,7 @@ from streamproof.workbench.case import Case, Stream
 from streamproof.workbench.concretise import concrete_group, factors_of
 from streamproof.workbench.languages import as_python, as_sql, as_xml, plan_json, result_of_sql, runs_as_sql
 from streamproof.workbench.modules import all_modules
-from streamproof.workbench.oracle import Oracle
+from streamproof.workbench.oracle import SqlOracle
 from streamproof.workbench.pieces import pushes, reordered
 from streamproof.workbench.promises import broken_promise
 from streamproof.workbench.runner import ALONE, SHORTEST, Options, judged, run_suite, tasks_of
@@ -100,7 +100,7 @@ def test_what_the_judge_may_not_list_is_undecided(bench: Bench) -> None:
 
 
 def test_cases_of_one_plan_are_judged_together_as_alone() -> None:
-    oracle = Oracle(engine("duckdb", threads=1), all_modules())  # type: ignore[arg-type]
+    oracle = SqlOracle(engine("duckdb", threads=1), all_modules())  # type: ignore[arg-type]
     for intent in everything()[:8]:
         cases = concrete_group(intent, 1, seed=3, size=3)
         assert oracle.outcomes(cases) == [oracle.expected(case) for case in cases]
@@ -227,7 +227,7 @@ def test_promises_see_the_whole_of_a_long_value() -> None:
 
 
 def test_a_case_means_the_same_in_every_language() -> None:
-    oracle = Oracle(engine("duckdb", threads=1), all_modules())  # type: ignore[arg-type]
+    oracle = SqlOracle(engine("duckdb", threads=1), all_modules())  # type: ignore[arg-type]
     ran = 0
     for intent in everything()[:6]:
         for case in [*concrete_group(intent, 2, seed=5, size=1), *concrete_group(intent, 3, seed=5, size=1)]:

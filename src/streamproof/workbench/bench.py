@@ -11,21 +11,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from streamproof import extensions
 from streamproof.engines.base import Engine, engine
 from streamproof.errors import PlanError, did_you_mean
 from streamproof.plan.modules import Registry
 from streamproof.workbench.modules import all_modules
-from streamproof.workbench.oracle import Oracle, SqlEngine
+from streamproof.workbench.oracle import CaseOracle, EvaluatorOracle, SqlEngine, SqlOracle
 from streamproof.workbench.repro import Repro
-from streamproof.workbench.subjects import EngineSubject, LocalSubject, Subject
+from streamproof.workbench.subjects import EngineSubject, LocalSubject, OracleSubject, Subject
 from streamproof.workbench.verdict import Verdict
 from streamproof.workbench.verify import Judge
 
 SPARK: Final = ("spark-buckets", "spark-stream", "spark-batch")
-ORACLES: Final = ("duckdb", "postgres")
+ORACLES: Final = ("duckdb", "postgres", "evaluator")
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Bench:
     """One judge per engine, all with one oracle."""
 
     judges: dict[str, Judge]
-    oracle: Oracle
+    oracle: CaseOracle
 
 
 def engine_names(given: Sequence[str]) -> list[str]:
@@ -42,7 +42,7 @@ def engine_names(given: Sequence[str]) -> list[str]:
     >>> engine_names(["local", "spark"])
     ['local', 'spark-buckets', 'spark-stream', 'spark-batch']
     """
-    known = ["spark", *SPARK, *(name for name in extensions.names("engines") if name != "spark")]
+    known = ["spark", *SPARK, "evaluator", *(name for name in extensions.names("engines") if name != "spark")]
     found: list[str] = []
     for name in given:
         if name not in known:
@@ -61,7 +61,7 @@ def open_bench(
 ) -> Iterator[Bench]:
     """Engines ready to be judged; what they need to run is started once and stopped at the end."""
     with ExitStack() as stack:
-        judge = Oracle(stack.enter_context(_oracle(oracle, dsn)), registry or all_modules())
+        judge = stack.enter_context(open_oracle(oracle, dsn=dsn, registry=registry))
         names = [name for given in engines if isinstance(given, str) for name in engine_names([given])]
         subjects: list[Subject] = [stack.enter_context(_subject(name, dsn)) for name in names]
         subjects += [EngineSubject(given) for given in engines if not isinstance(given, str)]
@@ -69,15 +69,21 @@ def open_bench(
 
 
 @contextmanager
-def _oracle(name: str, dsn: str | None) -> Iterator[Any]:
+def open_oracle(name: str, *, dsn: str | None = None, registry: Registry | None = None) -> Iterator[CaseOracle]:
+    """An oracle by its name; one that needs a server that does not answer says so at once."""
+    known = registry or all_modules()
     if name not in ORACLES:
         raise PlanError(f'unknown oracle "{name}"', fix=did_you_mean(name, ORACLES))
-    if name == "duckdb":
-        yield engine(name, threads=1)
-    else:
-        found = cast("SqlEngine", engine(name, dsn=dsn))
-        found.reach()
-        yield found
+    if name == "evaluator":
+        yield EvaluatorOracle(known)
+        return
+    found = cast("SqlEngine", engine(name, **_options(name, dsn)))
+    found.reach()
+    yield SqlOracle(found, known)
+
+
+def _options(name: str, dsn: str | None) -> dict[str, object]:
+    return {"dsn": dsn} if name == "postgres" else {"threads": 1} if name == "duckdb" else {}
 
 
 @contextmanager
@@ -93,9 +99,11 @@ def _subject(name: str, dsn: str | None) -> Iterator[Subject]:
 
         with spark_subject(name) as subject:
             yield subject
+    elif name == "evaluator":
+        with open_oracle(name) as oracle:
+            yield OracleSubject(oracle)
     else:
-        options: dict[str, object] = {"dsn": dsn} if name == "postgres" else {"threads": 1} if name == "duckdb" else {}
-        yield EngineSubject(engine(name, **options))
+        yield EngineSubject(engine(name, **_options(name, dsn)), exact=name in ORACLES)
 
 
 def replay(repro: Repro, *, dsn: str | None = None, registry: Registry | None = None) -> Verdict:

@@ -17,7 +17,7 @@ from streamproof.plan.rewrite import rewrite
 from streamproof.plan.rewrites.normal_form import to_plan
 from streamproof.workbench.case import Case
 from streamproof.workbench.schedule import Schedule
-from streamproof.workbench.subjects import EngineSubject
+from streamproof.workbench.subjects import OracleSubject
 from streamproof.workbench.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _in_sql(judge: Judge, changed: Sequence[tuple[Case, Outcome, Plan]]) -> Iter
     """The rewritten plans in the database of the oracle."""
     from streamproof.workbench.verify import Judge  # noqa: PLC0415  # it loads this
 
-    sql = Judge(EngineSubject(judge.oracle.engine, name=judge.oracle.name), judge.oracle)  # type: ignore[arg-type]
+    sql = Judge(OracleSubject(judge.oracle), judge.oracle)
     judged = [judge.judged_as(replace(case, plan=plan)) for case, _, plan in changed]
     for (case, expected, _), actual in zip(changed, judge.oracle.outcomes(judged), strict=True):
         alone = replace(judge.judged_as(case), schedule=Schedule(optimise=True))

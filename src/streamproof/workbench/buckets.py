@@ -41,10 +41,10 @@ from streamproof.workbench.mishaps import OF_INPUT, OF_OUTPUT
 from streamproof.workbench.over_time import KeptOutput, through_files
 from streamproof.workbench.pieces import arrivals
 from streamproof.workbench.progress import Progress
-from streamproof.workbench.promises import Broken, broken_promise
+from streamproof.workbench.promises import WELL, Broken, broken_promise
 from streamproof.workbench.schedule import Law
 from streamproof.workbench.store import Store
-from streamproof.workbench.subjects import WELL, Ran, failure_of, sized, typed_of
+from streamproof.workbench.subjects import Ran, failure_of, sized, typed_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import MapState
@@ -187,6 +187,7 @@ class BucketSubject:
 
     name = "spark-buckets"
     streams = True
+    lazy = False
     laws: tuple[Law, ...] = (
         "batching",
         "disorder",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from streamproof.errors import StreamproofError
@@ -26,7 +26,7 @@ from streamproof.workbench.draw.choices import RandomChoices
 from streamproof.workbench.draw.columns import Shape
 from streamproof.workbench.draw.dense import HABITS, TYPES, UNITS
 from streamproof.workbench.draw.operators import Made
-from streamproof.workbench.draw.plans import shape_of
+from streamproof.workbench.draw.plans import random_case, shape_of
 from streamproof.workbench.facets import LIVES, Events, events, is_possible, small_stream
 from streamproof.workbench.filling import Filler, is_windowed
 from streamproof.workbench.holes import WINDOWS as WINDOW_KINDS
@@ -75,6 +75,8 @@ class Factors:
 
 def factors_of(intent: Intent) -> Factors:
     """What there is to choose."""
+    if intent.op == "case":
+        return Factors({}, dict(RUNS))
     plan: dict[str, tuple[Any, ...]] = {}
     for part, number in {part: number for number, part in enumerate(intent.walk())}.items():
         if part.op == "operator":
@@ -163,6 +165,8 @@ def concrete_group(
 
 def _cases(intent: Intent, rows: list[dict[str, Any]], chance: random.Random, registry: Registry) -> list[Case]:
     choices = RandomChoices(chance.getrandbits(48))
+    if intent.op == "case":
+        return [_drawn(intent, row, choices) for row in rows]
     leaves = list(dict.fromkeys(part for part in intent.walk() if part.op == "stream"))
     unit = choices.pick(UNITS)
     schemas = [_schema(leaf, rows[0], unit) for leaf in leaves]
@@ -181,6 +185,13 @@ def _cases(intent: Intent, rows: list[dict[str, Any]], chance: random.Random, re
         _case(intent.name, (plan, horizon), streams, row, choices.integer(0, 2**31))
         for streams, row in zip(many, rows, strict=True)
     ]
+
+
+def _drawn(intent: Intent, row: Mapping[str, Any], choices: RandomChoices) -> Case:
+    """A case of which all is drawn but the run."""
+    drawn = random_case(choices, deepest=intent.fixed["depth"])
+    schedule = schedule_of(_needed_by(drawn.plan, row), choices.integer(0, 2**31))
+    return replace(drawn, schedule=schedule, seed=schedule.seed, scenario=intent.name)
 
 
 def _schema(leaf: Intent, row: Mapping[str, Any], unit: Any) -> Schema:
@@ -269,13 +280,17 @@ def schedule_of(row: Mapping[str, Any], seed: int) -> Schedule:
     return Schedule(seed=seed, **{**run, "thresholds": thresholds, **drawn_mishaps(row, seed)})
 
 
+def _needed_by(plan: Plan, row: Mapping[str, Any]) -> Mapping[str, Any]:
+    if any(isinstance(node, nodes.AdvanceTime) for node in nodes.walk(plan)):
+        row = {**row, "live": True}  # where it does something
+    return with_what_it_needs(row)
+
+
 def _case(
     name: str, planned: tuple[Plan, int | None], streams: list[Stream], row: Mapping[str, Any], seed: int
 ) -> Case:
     plan, horizon = planned
-    if any(isinstance(node, nodes.AdvanceTime) for node in nodes.walk(plan)):
-        row = {**row, "live": True}  # where it does something
-    row = with_what_it_needs(row)
+    row = _needed_by(plan, row)
     used = nodes.sources(plan)
     named = {source: stream for source, stream in zip(NAMES, streams, strict=False) if source in used}
     shown = {factor: str(value) for factor, value in row.items()}

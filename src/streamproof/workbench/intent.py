@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from streamproof.errors import PlanError, did_you_mean
 from streamproof.plan.event_nodes import NODES
 from streamproof.workbench.draw.operators import operators
+from streamproof.workbench.draw.plans import DEEPEST
 from streamproof.workbench.facets import Events, events
 from streamproof.workbench.holes import (  # any is the word of the tester
     ExprHole,
@@ -39,13 +40,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Events", "ExprHole", "Hole", "Intent", "OneOf", "WindowHole", "any", "col", "events", "expr", "group", "one_of",
-    "operator", "random_plan", "stream", "window",
+    "operator", "random_case", "random_plan", "stream", "window",
 ]  # fmt: skip
 
-LEAVES: Final = ("stream", "group", "random")
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     **{node.op: tuple(part.name for part in fields(node) if part.name not in node.input_fields) for node in NODES},
-    "stream": ("columns",), "operator": ("among",), "random": ("depth",),
+    "stream": ("columns",), "operator": ("among",), "random": ("depth",), "case": ("depth",),
 }  # fmt: skip
 
 
@@ -246,3 +246,8 @@ def operator(*inputs: Intent, among: tuple[str, ...] | None = None) -> Intent:
 def random_plan(*inputs: Intent, depth: int = 3) -> Intent:
     """Any plan over the inputs, up to so many operators on each path."""
     return Intent("random", inputs, {"depth": depth})
+
+
+def random_case(*, depth: int = DEEPEST) -> Intent:
+    """Any plan over any dense streams, with any horizon and limit; only how the run goes is a choice of its own."""
+    return Intent("case", fixed={"depth": depth})

@@ -15,12 +15,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from streamproof.errors import InputError
 from streamproof.events.bag import python_rows
 from streamproof.events.batch import Batch
 from streamproof.events.order import canonical
+from streamproof.events.physical import from_batches
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
+from streamproof.events.validate import Validator
 
 Rows = Counter[tuple[int, int, str]]
 
@@ -35,6 +38,9 @@ class Broken(NamedTuple):
         return bool(self.kind)
 
 
+WELL: Final = Broken()
+
+
 def broken_promise(output: Sequence[Batch], *, final: bool = False, complete: bool = True) -> Broken:
     """The first promise that an output breaks on the way. ``final``: only what is sealed may be given."""
     output = _telling(output)
@@ -47,7 +53,7 @@ def broken_promise(output: Sequence[Batch], *, final: bool = False, complete: bo
         if final and min(parts[number].values(), default=0) < 0:
             return Broken("final", f"push {number} takes something back, though only final results are given")
     last = max((batch.frontier for batch in output), default=FOREVER)
-    illegal = _illegal(parts, [batch.frontier for batch in output])
+    illegal = _illegal(parts, [batch.frontier for batch in output]) or _refused(output)
     if not illegal and complete and last < FOREVER:
         return Broken("complete", f"all input is complete, but the output is sealed up to {show_tick(last)} only")
     return illegal
@@ -77,7 +83,7 @@ def _illegal(parts: Sequence[Rows], frontiers: Sequence[int]) -> Broken:
             cti = f"though the CTI before it is {show_tick(sealed)}"
             return Broken("events", f"push {number} changes {_shown(changed)}, {cti}")
         sealed = max(sealed, frontier)
-    return Broken()
+    return WELL
 
 
 def _before(part: Rows, sealed: int) -> list[tuple[int, int, str]]:
@@ -87,6 +93,17 @@ def _before(part: Rows, sealed: int) -> list[tuple[int, int, str]]:
     for le, re, payload in early:
         balance[le, payload] += part[le, re, payload]
     return [row for row in early if row[1] < max(sealed, row[0] + 1) or balance[row[0], row[2]]]
+
+
+def _refused(output: Sequence[Batch]) -> Broken:
+    """What the validator of physical events says of the output."""
+    if not output:
+        return WELL
+    try:
+        Validator().check(from_batches(output, schema=output[0].schema))
+    except InputError as error:
+        return Broken("events", str(error))
+    return WELL
 
 
 def _shown(rows: list[tuple[int, int, str]]) -> str:

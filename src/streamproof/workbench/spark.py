@@ -95,6 +95,7 @@ class SparkStreamSubject:
 
     name = "spark-stream"
     streams = True
+    lazy = False
     laws: tuple[Law, ...] = (
         "batching", "disorder", "restart", "emission", "partitions", "rewrite", "languages", "settings",
     )  # fmt: skip
@@ -261,6 +262,7 @@ class SparkBatchSubject:
 
     name = "spark-batch"
     streams = False
+    lazy = True
     laws: tuple[Law, ...] = ("partitions", "rewrite", "languages", "size")
     advances = False
 

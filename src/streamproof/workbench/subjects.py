@@ -9,7 +9,7 @@ import random
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from streamproof.engines.base import Engine, Settings, prepare
@@ -28,18 +28,19 @@ from streamproof.plan.check import Typed
 from streamproof.plan.event_nodes import Pairing
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
+from streamproof.plan.rewrite import rewrite
 from streamproof.thresholds import lowered
 from streamproof.workbench.advancing import arrived
 from streamproof.workbench.case import Case
 from streamproof.workbench.doors import through
 from streamproof.workbench.mishaps import CHANGES
+from streamproof.workbench.oracle import CaseOracle
 from streamproof.workbench.pieces import Push, batches_of, pushes
 from streamproof.workbench.progress import Progress
-from streamproof.workbench.promises import Broken, broken_promise
+from streamproof.workbench.promises import WELL, Broken, broken_promise
 from streamproof.workbench.schedule import Law
 from streamproof.workbench.verdict import Failure, Outcome
 
-WELL = Broken()
 STOPS_EVERYWHERE = 8  # a run of so few pushes, event by event, is stopped before each
 
 
@@ -57,6 +58,7 @@ class Subject(Protocol):
     name: str
     streams: bool  # whether it works incrementally: then it may see errors that are gone in the end
     laws: tuple[Law, ...]  # what a schedule may ask of it; the rest of the schedule it leaves out
+    lazy: bool  # whether it leaves out what nobody needs, with the errors that it would have been
     advances: bool  # whether advance_time does something in a live run; elsewhere it is the identity
 
     def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
@@ -92,14 +94,14 @@ def failure_of(error: Exception) -> Failure:
 
 
 class EngineSubject:
-    """An engine over whole inputs: the result alone counts."""
+    """An engine over whole inputs: the result alone counts. One that is ``exact`` raises every error of a plan."""
 
     streams = False
     laws: tuple[Law, ...] = ("rewrite", "languages", "size")
     advances = False
 
-    def __init__(self, engine: Engine, *, name: str | None = None) -> None:
-        self.engine, self.name = engine, name or engine.name
+    def __init__(self, engine: Engine, *, name: str | None = None, exact: bool = False) -> None:
+        self.engine, self.name, self.lazy = engine, name or engine.name, not exact
 
     def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
         return [self._one(case, registry) for case in cases]
@@ -118,11 +120,34 @@ class EngineSubject:
             return Ran(failure_of(error))
 
 
+class OracleSubject:
+    """An oracle, judged as an engine over whole inputs."""
+
+    streams = lazy = advances = False
+    laws: tuple[Law, ...] = ("rewrite", "languages")
+
+    def __init__(self, oracle: CaseOracle) -> None:
+        self.oracle, self.name = oracle, oracle.name
+
+    def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
+        return [self._one(case, registry) for case in cases]
+
+    def _one(self, case: Case, registry: Registry) -> Ran:
+        try:
+            plan = plan_of(case)
+            if case.schedule.optimise:
+                plan = rewrite(plan, case.schemas, registry=registry)
+            return Ran(self.oracle.expected(replace(case, plan=plan)))
+        except Exception as error:
+            return Ran(failure_of(error))
+
+
 class LocalSubject:
     """The local engine, incrementally: pieces pushed one by one, stopped and restored, pulled as they come."""
 
     name = "local"
     streams = True
+    lazy = False
     laws: tuple[Law, ...] = (
         "batching", "disorder", "interleaving", "restart", "emission", "rewrite", "languages", "live",
         "settings", "size",

@@ -1,4 +1,4 @@
-"""Suites: scenarios, how many cases, seeds and engines. Four are shipped, others are files.
+"""Suites: scenarios, how many cases, seeds and engines. Five are shipped, others are files.
 
 >>> load_suite("smoke").name
 'smoke'
@@ -24,10 +24,10 @@ from streamproof.extensions import not_loaded
 from streamproof.plan.modules import Registry
 from streamproof.workbench.facets import events
 from streamproof.workbench.holes import one_of
-from streamproof.workbench.intent import Intent, operator, random_plan
+from streamproof.workbench.intent import Intent, operator, random_case, random_plan
 from streamproof.workbench.modules import all_modules
 
-SHIPPED: Final = ("smoke", "full", "large", "deep")
+SHIPPED: Final = ("smoke", "full", "large", "deep", "fuzz")
 CODE: Final = ".suite.py"
 EVENTS_AT_ONCE: Final = 200_000
 
@@ -148,6 +148,10 @@ def _made(op: str, inputs: Sequence[Intent], said: Mapping[str, Any]) -> Intent:
         if inputs:
             raise PlanError(f'"{op}" has no input', fix="put the operator above it")
         return Intent("group" if op == "group_input" else op, fixed=said)
+    if op == "case":
+        if inputs:
+            raise PlanError("a random case has streams of its own", fix="leave its inputs out")
+        return random_case(**said)
     if op == "operator":
         return operator(*inputs).saying(**said)
     if op == "random":

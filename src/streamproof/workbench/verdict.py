@@ -29,6 +29,9 @@ class Failure:
     text: str = ""
 
 
+TOO_LARGE: Final = Failure("too_large", "the result is larger than the evaluator can judge")
+"""Of a case that the evaluator does not judge."""
+
 Outcome: TypeAlias = "History | Failure"
 """What a run gives: a history, or an error."""
 

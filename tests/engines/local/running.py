@@ -14,10 +14,10 @@ from streamproof.events.physical import PhysicalStream
 from streamproof.kernels.base import Emission
 from streamproof.plan import nodes
 from streamproof.plan.nodes import Plan
-from streamproof.workbench.draw.plans import PlanMaker, shape_of
+from streamproof.workbench.case import Case
+from streamproof.workbench.draw.choices import RandomChoices
+from streamproof.workbench.draw.plans import PlanMaker, seeded_case, shape_of
 from streamproof.workbench.modules import all_modules
-from tests.reference.choices import RandomChoices
-from tests.reference.random_cases import Case, seeded_case
 
 Push = tuple[str, PhysicalStream]
 

@@ -10,7 +10,7 @@ import pytest
 
 from streamproof.engines.base import Settings
 from streamproof.engines.job import on
-from streamproof.engines.local import LocalEngine, in_turn
+from streamproof.engines.local import in_turn
 from streamproof.engines.local.graph import Graph
 from streamproof.engines.local.snapshot import restore, save
 from streamproof.errors import InputError, StreamproofError
@@ -24,9 +24,10 @@ from streamproof.kernels.delta import Delta
 from streamproof.language.notation import from_document
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, check
+from streamproof.workbench.case import Case
+from streamproof.workbench.draw.plans import seeded_case
 from streamproof.workbench.modules import all_modules
-from tests.reference.judge import judge
-from tests.reference.random_cases import Case, seeded_case
+from tests.reference.judging import evaluator_judges, run_anyhow
 
 CASES = json.loads((Path(__file__).parents[2] / "data/algebra.json").read_text(encoding="utf-8"))["cases"]
 
@@ -47,10 +48,10 @@ def test_worked_case(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("start", range(0, 400, 100))
 def test_random_plans_mean_what_the_evaluator_says(start: int) -> None:
-    engine = LocalEngine()
-    for number in range(start, start + 100):
-        verdict = judge(seeded_case(number), engine)
-        assert verdict.agrees is not False, f"case {number}: {verdict}"
+    with evaluator_judges("local") as judge:
+        for number in range(start, start + 100):
+            verdict = judge.verdict(run_anyhow(seeded_case(number), number))
+            assert not verdict.is_found, f"case {number}: {verdict}"
 
 
 def typed_case(number: int) -> tuple[Typed, dict[str, list[Batch]], Case]:

@@ -14,6 +14,7 @@ from streamproof.plan import nodes
 from streamproof.plan.nodes import Plan
 from streamproof.query.aggregates import count
 from streamproof.query.stream import source
+from streamproof.workbench.case import Case
 from tests.engines.local.running import (
     Push,
     alone,
@@ -23,7 +24,6 @@ from tests.engines.local.running import (
     settings_of,
     without_errors,
 )
-from tests.reference.random_cases import Case
 
 V = Schema.of({"v": "int64"})
 S = source("S")

@@ -16,10 +16,11 @@ from streamproof.events.notation import write_value
 from streamproof.events.physical import PhysicalStream
 from streamproof.language.notation import from_document
 from streamproof.plan.check import check
+from streamproof.workbench.case import Case
+from streamproof.workbench.draw.plans import seeded_case
+from streamproof.workbench.evaluator.evaluate import TooManyRows, evaluate
+from streamproof.workbench.evaluator.fold import fold
 from streamproof.workbench.modules import all_modules
-from tests.reference.evaluator import TooManyRows, evaluate
-from tests.reference.random_cases import Case, seeded_case
-from tests.reference.streams import fold
 
 PLAN = from_document({
     "op": "group_apply", "in": {"op": "where", "in": {"op": "source", "name": "S"}, "expr": "v > 0"}, "key": ["k"],

@@ -15,7 +15,7 @@ from streamproof.plan.expr import INT64_MAX, INT64_MIN, Apply, Call, Case, Cast,
 from streamproof.plan.functions import TIME_PARTS
 from streamproof.plan.modules import Registry, udf
 from streamproof.plan.typing import Scope
-from tests.reference.choices import Choices
+from streamproof.workbench.draw.choices import Choices
 
 DECIMALS = (decimal(3, 1), decimal(10, 2), decimal(19, 0), decimal(38, 10), decimal(38, 38), decimal(9, 9))
 VALUES: dict[str, tuple[Any, ...]] = {

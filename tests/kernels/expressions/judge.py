@@ -14,9 +14,9 @@ from streamproof.kernels.expressions import Columns, compile_expression
 from streamproof.plan.expr import LIFE_END, LIFE_START, Call, Case, Col, Expr, transform
 from streamproof.plan.text import to_text
 from streamproof.plan.typing import bind, type_of
+from streamproof.workbench.draw.choices import Choices
+from streamproof.workbench.evaluator.expressions import meaning
 from tests.kernels.expressions.generate import ANY, COLUMNS, SCOPE, Maker, value
-from tests.reference.choices import Choices
-from tests.reference.expressions import meaning
 
 Rows = list[dict[str, Any]]
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from streamproof.workbench.draw.choices import RandomChoices
 from tests.kernels.expressions.judge import difference, random_case
-from tests.reference.choices import DrawnChoices, RandomChoices
+from tests.reference.drawn import DrawnChoices
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

@@ -22,20 +22,20 @@ from streamproof.plan.event_nodes import Drift, During, Pairing, Transition, Tri
 from streamproof.plan.expr import Col, literal
 from streamproof.plan.nodes import Plan
 from streamproof.plan.parse import parse
+from streamproof.workbench.draw.choices import RandomChoices
+from streamproof.workbench.evaluator.evaluate import evaluate
+from streamproof.workbench.promises import broken_promise
 from tests.kernels.lasting_events.random_nodes import random_node_case
-from tests.reference.choices import RandomChoices
 from tests.reference.compare import difference
-from tests.reference.evaluator import evaluate
-from tests.reference.judge import judge
-from tests.reference.servers import open_engine
-from tests.reference.streaming import broken_promise
+from tests.reference.judging import evaluator_judges, rewritten, run_anyhow
 
 
 def judged(name: str, seeds: range) -> None:
-    with open_engine(name, None) as engine:
+    with evaluator_judges(name) as judge:
         for seed in seeds:
-            verdict = judge(random_node_case(RandomChoices(seed)), engine, mode="plain" if seed % 2 else "rewritten")
-            assert verdict.agrees is not False, f"seed {seed}: {verdict.text}"
+            case = run_anyhow(random_node_case(RandomChoices(seed)), seed)
+            verdict = judge.verdict(case if seed % 2 else rewritten(case))
+            assert not verdict.is_found, f"seed {seed}: {verdict.text}"
 
 
 def test_local_agrees_with_the_evaluator() -> None:
@@ -120,7 +120,7 @@ def test_results_that_tell_the_end_wait_for_it(
                 output.append(graph.push(name, Delta.from_batch(batch)).to_batch(typed.schema))
         for name in graph.sources:
             output.append(graph.push(name, Delta.empty(SCHEMA, frontier=FOREVER)).to_batch(typed.schema))
-        assert broken_promise(output, typed.schema) == ""
+        assert not broken_promise(output)
         found = [(row.le, row.re, row.payload) for row in History.from_batches(typed.schema, output).to_rows()]
         assert difference(evaluate(typed, rows, horizon=90), found) is None, f"seed {seed}"
 

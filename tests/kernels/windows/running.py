@@ -24,13 +24,14 @@ from streamproof.plan.expr import Col
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Registry
 from streamproof.plan.windows import Hopping, Snapshot, Tumbling, Window
+from streamproof.workbench.case import Stream
+from streamproof.workbench.draw.choices import Choices
 from streamproof.workbench.draw.columns import Column, Shape
+from streamproof.workbench.draw.dense import TYPES, UNITS, random_schema, random_stream
 from streamproof.workbench.draw.windowed import WindowMaker
+from streamproof.workbench.evaluator.evaluate import evaluate
+from streamproof.workbench.evaluator.values import Row, identity
 from streamproof.workbench.modules import all_modules
-from tests.reference.choices import Choices
-from tests.reference.evaluator import evaluate
-from tests.reference.streams import TYPES, UNITS, Stream, random_schema, random_stream
-from tests.reference.values import Row, identity
 
 Bag = Counter[tuple[Any, ...]]
 KINDS = ("aggregation", "topk", "uda", "udo")

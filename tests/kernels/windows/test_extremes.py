@@ -21,9 +21,10 @@ from streamproof.plan.check import check
 from streamproof.plan.expr import Col
 from streamproof.plan.library import installed
 from streamproof.plan.windows import Snapshot
+from streamproof.workbench.draw.choices import Choices
+from streamproof.workbench.draw.dense import TYPES, random_stream
 from tests.kernels.windows.running import EMISSIONS, Case, bag, deltas
-from tests.reference.choices import Choices, DrawnChoices
-from tests.reference.streams import TYPES, random_stream
+from tests.reference.drawn import DrawnChoices
 
 laws = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from streamproof.errors import StreamproofError
 from streamproof.events.event import Insert, Retract
 from streamproof.kernels.windows.kernel import WindowKernel
+from streamproof.workbench.draw.choices import Choices
 from tests.kernels.windows.running import EMISSIONS, Case, bag, deltas, summed_case
-from tests.reference.choices import Choices, DrawnChoices
+from tests.reference.drawn import DrawnChoices
 
 
 @st.composite

@@ -20,6 +20,7 @@ from streamproof.kernels.windows.changes import earliest_change
 from streamproof.kernels.windows.kernel import WindowKernel
 from streamproof.plan import nodes
 from streamproof.plan.windows import Snapshot
+from streamproof.workbench.draw.choices import Choices
 from tests.kernels.windows.running import (
     EMISSIONS,
     Case,
@@ -30,8 +31,8 @@ from tests.kernels.windows.running import (
     random_case,
     rows_by_group,
 )  # fmt: skip
-from tests.reference.choices import Choices, DrawnChoices
 from tests.reference.compare import difference
+from tests.reference.drawn import DrawnChoices
 
 INTERIM = ("overflow", "limit_exceeded", "output_in_past", "module_failed")  # what an early result may run into
 

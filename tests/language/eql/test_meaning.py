@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,31 +14,30 @@ from streamproof.engines.local.graph import Graph
 from streamproof.engines.local.processor import context_of
 from streamproof.errors import PlanError
 from streamproof.events.batch import Batch
+from streamproof.events.history import History
 from streamproof.events.schema import Schema
 from streamproof.kernels.delta import Delta
 from streamproof.language.eql import dumps, loads
 from streamproof.plan.check import check
 from streamproof.workbench.case import Case
+from streamproof.workbench.draw.choices import RandomChoices
+from streamproof.workbench.verify import Judge
 from tests.language.eql.queries import SCHEMAS, near, random_query_case
-from tests.reference.choices import DrawnChoices, RandomChoices
-from tests.reference.compare import difference
+from tests.reference.drawn import DrawnChoices, folded
 from tests.reference.eql import World, ordered_rows
-from tests.reference.judge import actual_outcome
-from tests.reference.servers import open_engine
-from tests.reference.streaming import streamed_outcome
-from tests.reference.streams import folded
+from tests.reference.judging import evaluator_judges, run_anyhow
 
 
-def wrong(case: Case, engine: Any) -> str | None:
+def wrong(case: Case, judge: Judge) -> str | None:
     """What an engine says otherwise than the definition."""
     plan: Any = loads(dumps(case.plan))
     typed = check(plan, case.schemas)
     histories = {name: folded(stream) for name, stream in case.streams.items()}
     rows = World(plan.query, case.schemas, histories).results()
     expected = ordered_rows(plan.query, rows, typed.schema.names)
-    is_local = engine.name == "local"
-    found, text = streamed_outcome(case, typed, engine) if is_local else actual_outcome(case, typed, engine)
-    return f"{found}: {text}" if isinstance(found, str) else difference(expected, found)
+    run = run_anyhow(replace(case, plan=plan), case.fingerprint)
+    (verdict,) = judge.verdicts([run], [History.from_rows(typed.schema, expected)])
+    return verdict.text or None if isinstance(verdict.actual, History) else str(verdict.actual)
 
 
 @st.composite
@@ -48,8 +48,8 @@ def cases(draw: Any) -> Case:
 @given(cases())
 @settings(max_examples=25, deadline=None)
 def test_local_streams_what_the_definition_says(case: Case) -> None:
-    with open_engine("local", None) as engine:
-        assert wrong(case, engine) is None, dumps(case.plan)
+    with evaluator_judges("local") as judge:
+        assert wrong(case, judge) is None, dumps(case.plan)
 
 
 CLOCKS = (
@@ -72,11 +72,11 @@ CLOCKS = (
 def test_clocks_tick_wherever_something_looks(drive: str, name: str) -> None:
     """Far from the data of the query too, where another stream makes the instants."""
     plan = loads(f"SELECT count(*) FROM C {drive}")
-    with open_engine(name, None) as engine:
+    with evaluator_judges(name) as judge:
         for seed in range(4):
             choices = RandomChoices(seed)
             case = Case(plan, {stream: near(choices, SCHEMAS[stream]) for stream in plan.query.streams()})
-            assert wrong(case, engine) is None, f"seed {seed}"
+            assert wrong(case, judge) is None, f"seed {seed}"
 
 
 @pytest.mark.parametrize("drive", [
@@ -87,11 +87,11 @@ def test_clocks_tick_wherever_something_looks(drive: str, name: str) -> None:
 @pytest.mark.parametrize("name", ["local", "duckdb"])
 def test_conditions_see_the_latest_values_of_several_streams(drive: str, name: str) -> None:
     plan = loads(f"SELECT count(*) FROM C {drive}")
-    with open_engine(name, None) as engine:
+    with evaluator_judges(name) as judge:
         for seed in range(2):
             choices = RandomChoices(seed)
             case = Case(plan, {stream: near(choices, SCHEMAS[stream]) for stream in plan.query.streams()})
-            assert wrong(case, engine) is None, f"seed {seed}"
+            assert wrong(case, judge) is None, f"seed {seed}"
 
 
 @pytest.mark.parametrize("drive", [
@@ -108,10 +108,10 @@ def test_what_would_never_stop_is_refused(drive: str) -> None:
 
 
 def test_the_oracle_says_what_the_definition_says() -> None:
-    with open_engine("duckdb", None) as engine:
+    with evaluator_judges("duckdb") as judge:
         for seed in range(12):
             case = random_query_case(RandomChoices(seed))
-            assert wrong(case, engine) is None, f"seed {seed}: {dumps(case.plan)}"
+            assert wrong(case, judge) is None, f"seed {seed}: {dumps(case.plan)}"
 
 
 def test_results_of_an_open_event_are_given_at_once_and_corrected_when_it_ends() -> None:
@@ -137,9 +137,10 @@ def test_results_of_an_open_event_are_given_at_once_and_corrected_when_it_ends()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["local", "duckdb", "postgres", "spark"])
-def test_every_engine_says_what_the_definition_says(name: str) -> None:
-    with open_engine(name, None) as engine:
-        for seed in range(1000, 1030 if name == "spark" else 1200):
+@pytest.mark.parametrize("name", ["local", "duckdb", "postgres", "spark-batch"])
+def test_every_engine_says_what_the_definition_says(name: str, request: pytest.FixtureRequest) -> None:
+    dsn = request.getfixturevalue("postgres_dsn") if name == "postgres" else None
+    with evaluator_judges(name, dsn) as judge:
+        for seed in range(1000, 1030 if name == "spark-batch" else 1200):
             case = random_query_case(RandomChoices(seed))
-            assert wrong(case, engine) is None, f"seed {seed}: {dumps(case.plan)}"
+            assert wrong(case, judge) is None, f"seed {seed}: {dumps(case.plan)}"

@@ -17,7 +17,7 @@ from streamproof.plan.eql.qos import plan_qos
 from streamproof.plan.eql.query import EachHop, Item, Lasting, Meanwhile, Qos, Query, Sequence
 from tests.language.eql.mistakes import MISTAKES
 from tests.language.eql.queries import QueryMaker
-from tests.reference.choices import DrawnChoices
+from tests.reference.drawn import DrawnChoices
 
 SCHEMAS = {
     "Room": Schema.of({"room": "string", "temp": "float64", "name": "string"}, unit="ms"),

@@ -16,7 +16,7 @@ from streamproof.plan.check import check
 from streamproof.plan.eql.clocks import longest_gap, ticks
 from streamproof.plan.eql.query import Cron
 from streamproof.plan.explain import explain
-from tests.reference.evaluator import evaluate
+from streamproof.workbench.evaluator.evaluate import evaluate
 
 START = datetime(2026, 1, 30, 22, 17, tzinfo=UTC)
 PATTERNS = (

@@ -11,12 +11,13 @@ import pytest
 from streamproof.engines.spark import SparkEngine
 from streamproof.events.history import History
 from streamproof.events.physical import to_batches
+from streamproof.workbench.draw.plans import seeded_case
+from streamproof.workbench.evaluator.evaluate import TooManyRows, evaluate
+from streamproof.workbench.evaluator.values import Row
+from streamproof.workbench.oracle import MOST_ROWS
 from tests.reference.compare import difference
-from tests.reference.evaluator import TooManyRows, evaluate
-from tests.reference.judge import MOST_ROWS, rows_of
-from tests.reference.random_cases import seeded_case
-from tests.reference.streams import folded
-from tests.reference.values import Row
+from tests.reference.drawn import folded
+from tests.reference.judging import rows_in
 from tests.spark.stream.conftest import PARTITIONS
 from tests.spark.stream.multiplex import run_chains, run_together
 from tests.spark.stream.splitting import Subject
@@ -51,7 +52,8 @@ def subjects_from(first: int) -> Iterator[tuple[int, Subject, list[Row], History
 
 def in_batch(spark: SparkSession, subject: Subject) -> list[Row]:
     inputs = {name: list(to_batches(stream)) for name, stream in subject.streams.items()}
-    return rows_of(SparkEngine(session=spark).run(subject.typed, inputs, subject.settings))
+    output = SparkEngine(session=spark).run(subject.typed, inputs, subject.settings)
+    return rows_in(History.from_batches(subject.typed.schema, output))
 
 
 @pytest.mark.slow

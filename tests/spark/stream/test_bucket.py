@@ -23,8 +23,8 @@ from streamproof.events.schema import Schema
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, check
+from streamproof.workbench.draw.plans import seeded_case
 from streamproof.workbench.modules import all_modules
-from tests.reference.random_cases import seeded_case
 from tests.spark.stream.splitting import Subject, micro_batches, parts_by_bucket
 
 

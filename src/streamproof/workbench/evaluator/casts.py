@@ -17,7 +17,7 @@ from typing import Any
 
 from streamproof.errors import RunError
 from streamproof.events.schema import FLOAT64, INT64, Type
-from tests.reference.values import EXACT, fit, rescale
+from streamproof.workbench.evaluator.values import EXACT, fit, rescale
 
 
 def cast(value: Any, source: Type, to: Type) -> Any:

@@ -16,7 +16,7 @@ from streamproof.errors import RunError
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.plan.limits import Limits, too_many_windows
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling, Window
-from tests.reference.values import Row
+from streamproof.workbench.evaluator.values import Row
 
 Span = tuple[int, int]
 

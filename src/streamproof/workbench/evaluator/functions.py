@@ -17,7 +17,7 @@ from typing import Any
 
 from streamproof.errors import RunError
 from streamproof.events.time import BEGINNING, FOREVER
-from tests.reference.values import EXACT, order, same_value
+from streamproof.workbench.evaluator.values import EXACT, order, same_value
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

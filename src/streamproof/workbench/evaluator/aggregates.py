@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from streamproof.events.schema import Type
-from tests.reference.values import EXACT, fit, identity, order
+from streamproof.workbench.evaluator.values import EXACT, fit, identity, order
 
 
 def aggregate(fn: str, params: tuple[Any, ...], values: Sequence[Any], result: Type) -> Any:

@@ -16,9 +16,9 @@ from streamproof.events.schema import FLOAT64, Type
 from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit
 from streamproof.plan.functions import common_type
 from streamproof.plan.typing import Scope, type_of
-from tests.reference.casts import cast
-from tests.reference.functions import SEES_NULL, STRICT
-from tests.reference.values import fit, of_type, same_value, widen
+from streamproof.workbench.evaluator.casts import cast
+from streamproof.workbench.evaluator.functions import SEES_NULL, STRICT
+from streamproof.workbench.evaluator.values import fit, of_type, same_value, widen
 
 Read = Callable[[Col], Any]
 Meaning = Callable[[Read], Any]

@@ -15,9 +15,9 @@ from typing import Any
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.expr import LIFE_END, Expr, columns_of
-from tests.reference.joins import merged
-from tests.reference.values import Payload, Row, identity, payload_identity
-from tests.reference.windows import Bounds, finite, spans_over
+from streamproof.workbench.evaluator.joins import merged
+from streamproof.workbench.evaluator.values import Payload, Row, identity, payload_identity
+from streamproof.workbench.evaluator.windows import Bounds, finite, spans_over
 
 
 def moved(tick: int, by: int) -> int:

@@ -21,10 +21,10 @@ from streamproof.plan.library import installed
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Registry
 from streamproof.plan.typing import Scope, bind
-from tests.reference import event_nodes, joins, lifetimes, windowed
-from tests.reference.expressions import Read, meaning
-from tests.reference.values import Payload, Row, payload_identity, widen
-from tests.reference.windows import Bounds
+from streamproof.workbench.evaluator import event_nodes, joins, lifetimes, windowed
+from streamproof.workbench.evaluator.expressions import Read, meaning
+from streamproof.workbench.evaluator.values import Payload, Row, payload_identity, widen
+from streamproof.workbench.evaluator.windows import Bounds
 
 MANY_ROWS = 20_000
 Rule = Callable[..., list[Row]]

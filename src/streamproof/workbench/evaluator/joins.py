@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
-from tests.reference.values import Row
+from streamproof.workbench.evaluator.values import Row
 
 Span = tuple[int, int]
 Match = Callable[[Row, Row], bool]

@@ -11,9 +11,9 @@ from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.modules import Clipping, Event, Stamping, WindowSpan
 from streamproof.plan.windows import Window
-from tests.reference.aggregates import aggregate
-from tests.reference.values import Payload, Row, of_type, order, same_value, widen
-from tests.reference.windows import Bounds, Span, finite, is_member, windows_of
+from streamproof.workbench.evaluator.aggregates import aggregate
+from streamproof.workbench.evaluator.values import Payload, Row, of_type, order, same_value, widen
+from streamproof.workbench.evaluator.windows import Bounds, Span, finite, is_member, windows_of
 
 Value = Callable[[Row], Any]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 from streamproof.errors import RunError
@@ -10,9 +12,9 @@ from streamproof.events.time import FOREVER
 from streamproof.plan.check import Typed
 from streamproof.plan.event_nodes import Drift, During, Pairing, Transition
 from streamproof.plan.expr import Lit
-from tests.reference.aggregates import aggregate
-from tests.reference.values import Row, order, payload_identity
-from tests.reference.windows import Bounds, finite
+from streamproof.workbench.evaluator.aggregates import aggregate
+from streamproof.workbench.evaluator.values import Row, order, payload_identity
+from streamproof.workbench.evaluator.windows import Bounds, finite
 
 Value = Callable[[Row], Any]
 
@@ -53,6 +55,7 @@ def transitions(node: Transition, rows: Sequence[Row], holds: Value) -> list[Row
 def drifts(node: Drift, rows: Sequence[Row], value: Value) -> list[Row]:
     assert isinstance(node.step, Lit)
     step = node.step.value
+    assert isinstance(step, int | float | Decimal)
     result = []
     _points(rows)
     for group in _by_key(rows, node.key).values():
@@ -61,10 +64,8 @@ def drifts(node: Drift, rows: Sequence[Row], value: Value) -> list[Row]:
             found = value(row)
             if found is None or found != found:  # noqa: PLR0124  # NaN
                 continue
-            if not (isinstance(found, int) and isinstance(step, int)):
-                found, limit = float(found), float(step)  # type: ignore[arg-type]
-            else:
-                limit = step  # type: ignore[assignment]
+            exact = isinstance(found, int) and isinstance(step, int)
+            found, limit = (found, step) if exact else (float(found), float(step))
             if reference is None:
                 reference = found
             elif _moved(node.way, found, reference) >= limit:
@@ -79,6 +80,7 @@ def _moved(way: str, now: Any, then: Any) -> Any:
 
 def paired(node: Pairing, begins: Sequence[Row], ends: Sequence[Row]) -> list[Row]:
     """Ends in order of time, each for the first or the last begin that is open then."""
+    assert not isinstance(node.max, str | timedelta), "the check made every length of time into ticks"
     closing = _by_key(_points(ends), node.key)
     _points(begins)
     result: list[Row] = []

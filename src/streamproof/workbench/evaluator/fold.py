@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from streamproof.errors import ErrorName, InputError
 from streamproof.events.event import Cti, Event, Insert, Retract
 from streamproof.events.time import BEGINNING
-from tests.reference.values import Row, payload_identity
+from streamproof.workbench.evaluator.values import Row, payload_identity
 
 
 def fold(events: Iterable[Event], names: Sequence[str]) -> list[Row]:
