@@ -27,7 +27,7 @@ SECONDS_BETWEEN_LINES = 30
 def verify(
     suite: Annotated[
         list[str] | None,
-        typer.Argument(help="smoke, full, large, deep, a file (*.suite.py or *.json), or with --input a plan."),
+        typer.Argument(help="smoke, full, large, deep, fuzz, a file (*.suite.py or *.json), or with --input a plan."),
     ] = None,
     input: Annotated[
         list[str] | None, typer.Option(help="NAME=FILE for each source of a plan: verify that plan over these.")
@@ -35,9 +35,11 @@ def verify(
     map: Annotated[list[str] | None, typer.Option(help="Columns of these files, e.g. start=time,unit=ms.")] = None,
     engine: Annotated[
         list[str] | None,
-        typer.Option(help="local, spark, spark-buckets, spark-stream, spark-batch, duckdb, postgres; repeatable."),
+        typer.Option(
+            help="local, spark, spark-buckets, spark-chain, spark-stream, spark-batch, duckdb, postgres; repeatable."
+        ),
     ] = None,
-    oracle: Annotated[str, typer.Option(help="The database that judges: duckdb or postgres.")] = "duckdb",
+    oracle: Annotated[str, typer.Option(help="Who judges: duckdb, postgres or evaluator.")] = "duckdb",
     dsn: Annotated[str | None, typer.Option(help="The PostgreSQL server, e.g. postgresql://user@host/name.")] = None,
     cases: Annotated[
         int | None, typer.Option(min=1, help="How many cases per engine; the suite says, if left out.")
@@ -64,7 +66,7 @@ def verify(
     if report is not None:
         check_target(Path(os.path.realpath(report)), overwrite=overwrite)
     if not suite:
-        fix = "give smoke, full, large, deep, a file, or --replay FILE"
+        fix = "give smoke, full, large, deep, fuzz, a file, or --replay FILE"
         raise InputError("no suite is given", at="streamproof verify", fix=fix)
     from streamproof.workbench.runner import Options  # noqa: PLC0415  # loaded by those who verify
 

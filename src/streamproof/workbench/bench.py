@@ -24,7 +24,7 @@ from streamproof.workbench.subjects import EngineSubject, LocalSubject, OracleSu
 from streamproof.workbench.verdict import Verdict
 from streamproof.workbench.verify import Judge
 
-SPARK: Final = ("spark-buckets", "spark-stream", "spark-batch")
+SPARK: Final = ("spark-buckets", "spark-chain", "spark-stream", "spark-batch")
 ORACLES: Final = ("duckdb", "postgres", "evaluator")
 
 
@@ -40,7 +40,7 @@ def engine_names(given: Sequence[str]) -> list[str]:
     """The engines by the names that verdicts carry: spark is all of its modes.
 
     >>> engine_names(["local", "spark"])
-    ['local', 'spark-buckets', 'spark-stream', 'spark-batch']
+    ['local', 'spark-buckets', 'spark-chain', 'spark-stream', 'spark-batch']
     """
     known = ["spark", *SPARK, "evaluator", *(name for name in extensions.names("engines") if name != "spark")]
     found: list[str] = []
@@ -94,6 +94,10 @@ def _subject(name: str, dsn: str | None) -> Iterator[Subject]:
         from streamproof.workbench.buckets import BucketSubject  # noqa: PLC0415  # it loads much of Spark's room
 
         yield BucketSubject()
+    elif name == "spark-chain":
+        from streamproof.workbench.stages import StageSubject  # noqa: PLC0415  # it loads much of Spark's room
+
+        yield StageSubject()
     elif name in SPARK:
         from streamproof.workbench.spark import spark_subject  # noqa: PLC0415  # it starts Spark
 

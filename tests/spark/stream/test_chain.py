@@ -26,8 +26,9 @@ from streamproof.events.time import BEGINNING
 from streamproof.kernels.base import Emission
 from streamproof.plan import nodes
 from streamproof.plan.check import check
+from streamproof.workbench.stages import StageWorkers
 from tests.spark.stream.chained_plans import BY_J, BY_K, CHAINED, stream
-from tests.spark.stream.chaining import Workers, chain_of, micro_batches
+from tests.spark.stream.chaining import chain_of, micro_batches
 from tests.spark.stream.multiplex import run_chains
 from tests.spark.stream.splitting import Subject
 from tests.spark.stream.tables import events_table, table_stream, write_files
@@ -50,7 +51,7 @@ def in_stages(
 ) -> History:
     """What comes out of the stages, one micro-batch after the other."""
     chain = chain_of(subject)
-    workers = Workers(chain.stages(subject.settings, emission, subject.emit), forget)
+    workers = StageWorkers(chain.stages(subject.settings, emission, subject.emit), forget)
     blobs = [blob for table in micro_batches(subject, chain, batches, seed) for blob in workers.run(table)]
     assert workers.is_complete, "the end of time reaches every bucket of every stage"
     return history_of(subject, from_blobs(blobs, answer_schema(subject.typed.schema, subject.emit)))
@@ -75,7 +76,7 @@ def test_emission_is_a_matter_of_the_last_stage(emission: Emission) -> None:
         subject = replace(subject_of(plan, seed, buckets=3), emit="rows")
         assert in_stages(subject, batches=4, seed=seed, forget=False, emission=emission) == expected(subject), plan
         chain = chain_of(subject)
-        workers = Workers(chain.stages(subject.settings, emission, "rows"))
+        workers = StageWorkers(chain.stages(subject.settings, emission, "rows"))
         batches = [workers.batch(chain, table) for table in micro_batches(subject, chain, 4, seed)]
         corrections += sum(1 for batch in batches for w in batch.rows["w"].to_pylist() if w < 0)
     assert (corrections == 0) == (emission == "final")
@@ -122,7 +123,7 @@ def test_what_a_source_has_is_counted_at_one_of_its_doors() -> None:
         doors = {door.name: replace(door, policy="dead_letter") for door in subject.stage.doors}
         chain = Chain.of(typed, doors, 3, chained=chained)
         assert len(chain.fragments) == (3 if chained else 1)
-        workers = Workers(chain.stages(Settings(), "speculative", "rows"))
+        workers = StageWorkers(chain.stages(Settings(), "speculative", "rows"))
         batches = [workers.batch(chain, table) for table in micro_batches(subject, chain, 1, 0)]
         letters = sum(dead.count(b"\n") for dead in workers.dead)
         found.append((History.from_batches(typed.schema, batches), workers.dropped, letters, workers.events))
