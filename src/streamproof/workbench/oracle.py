@@ -6,7 +6,7 @@
 >>> from streamproof.workbench.draw.plans import seeded_case
 >>> from streamproof.workbench.modules import all_modules
 >>> len(EvaluatorOracle(all_modules()).expected(seeded_case(5)))
-0
+2
 """
 
 from __future__ import annotations
