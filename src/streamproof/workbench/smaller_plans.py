@@ -89,7 +89,7 @@ def _simpler_fields(value: Any, default: Any) -> Iterator[Any]:
     if isinstance(value, int) and value > 1:
         yield from dict.fromkeys((1, value // 2, value - 1))
     if isinstance(value, CountStart | CountEnd):
-        yield from (replace(value, n=n) for n in dict.fromkeys((1, value.n - 1)) if n < value.n)
+        yield from (replace(value, n=n) for n in dict.fromkeys((1, value.n - 1)) if 0 < n < value.n)
     if isinstance(value, Hopping):
         yield Tumbling(value.size, value.offset)
     if isinstance(value, Hopping | Tumbling):
