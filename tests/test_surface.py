@@ -270,15 +270,15 @@ def methods_called(tmp: Path) -> dict[str, Call]:
         "Registry": [right(sp.Registry().add, spread), right(sp.Registry().load, "math")],
         "RunningQuery": [
             right(query().push, "S", EVENTS), right(query().finish, "S"), right(query().over, {"S": EVENTS}),
-            right(query().pull), right(query().events), right(query().picture, width=50), right(query().snapshot),
-            right(query().restore, query().snapshot()), right(query().close),
+            right(query().pull), right(query().events), right(query().picture, width=50), right(query().savepoint),
+            right(query().restore, query().savepoint()), right(query().close),
         ],
         "Processor": [
             right(processor().source, "T", {"v": "int64"}, validator=sp.Validator()),
             right(processor().start, stream().plan, name="r", keep_history=True), right(processor().stop, "q"),
             right(processor().push, "S", EVENTS), right(processor().finish, "S"), right(processor().metrics, "q"),
-            right(processor().explain), right(processor().snapshot), right(processor().load, processor().snapshot()),
-            right(sp.Processor.restore, processor().snapshot()),
+            right(processor().explain), right(processor().savepoint), right(processor().load, processor().savepoint()),
+            right(sp.Processor.restore, processor().savepoint()),
         ],
         "QueryServer": [
             right(sp.QueryServer().register, windowed.aggregate(n=sp.count()).plan, sp.QoS("1 s"), name="q",

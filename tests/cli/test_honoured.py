@@ -42,7 +42,7 @@ REFUSED = {
         "overwrite": "--overwrite", "rejects": "--mode stream --rejects r", "dead_letters": "--dead-letters d",
         "dsn": "--dsn d", "emission": "--engine duckdb --emission final",
         "batch_size": "--engine duckdb --batch-size 3",
-        "snapshot": "--mode stream --snapshot s", "resume": "--mode stream --resume s",
+        "savepoint": "--mode stream --savepoint s", "from_savepoint": "--mode stream --from-savepoint s",
         "late_file": "--mode stream --late-file s", "on_module_error": "--mode stream --on-module-error dead-letter",
         "module_letters": "--engine local --module-letters m", "metrics": "--engine duckdb --metrics",
         "growing": "--mode stream --growing",

@@ -86,11 +86,11 @@ def test_an_interrupted_run_goes_on_to_the_same_events(
     whole = local(COUNTS, "--emit", "events", "--batch-size", 3).out
     with monkeypatch.context() as patched:
         interrupt_after(pushes, patched)
-        first = local(COUNTS, "--emit", "events", "--batch-size", 3, "--snapshot", "state.bin")
+        first = local(COUNTS, "--emit", "events", "--batch-size", 3, "--savepoint", "state.bin")
     assert first.code == 130
     assert f"interrupted after {min(40, 3 * pushes)} events" in first.err
-    assert "--resume state.bin goes on from here" in first.err
-    second = local(COUNTS, "--emit", "events", "--batch-size", 3, "--resume", "state.bin")
+    assert "--from-savepoint state.bin goes on" in first.err
+    second = local(COUNTS, "--emit", "events", "--batch-size", 3, "--from-savepoint", "state.bin")
     assert second.code == 0, second
     assert first.out + second.out == whole
 
@@ -99,20 +99,20 @@ def test_an_interrupted_history_is_whole_after_resuming(local: Run, monkeypatch:
     whole = local(COUNTS, "--json").rows
     with monkeypatch.context() as patched:
         interrupt_after(4, patched)
-        assert local(COUNTS, "--json", "--batch-size", 2, "--snapshot", "state.bin").code == 130
-    assert local(COUNTS, "--json", "--batch-size", 7, "--resume", "state.bin").rows == whole
+        assert local(COUNTS, "--json", "--batch-size", 2, "--savepoint", "state.bin").code == 130
+    assert local(COUNTS, "--json", "--batch-size", 7, "--from-savepoint", "state.bin").rows == whole
 
 
-def test_a_snapshot_of_other_inputs_is_refused(local: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_savepoint_of_other_inputs_is_refused(local: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         interrupt_after(2, patched)
-        local(COUNTS, "--batch-size", 2, "--snapshot", "state.bin")
-    grown = local(COUNTS, "--json", "--resume", "state.bin", events=[*UNSORTED, {"kind": "cti", "t": 100}])
+        local(COUNTS, "--batch-size", 2, "--savepoint", "state.bin")
+    grown = local(COUNTS, "--json", "--from-savepoint", "state.bin", events=[*UNSORTED, {"kind": "cti", "t": 100}])
     assert grown.code == 0, grown
-    other = local(COUNTS, "--json", "--resume", "state.bin", events=UNSORTED[1:])
-    assert other.rows[0]["what"] == 'the input "S" is not the one that the snapshot was taken over'
-    missing = local(COUNTS, "--json", "--resume", "nothing.bin")
-    assert missing.rows[0]["what"] == "there is no snapshot nothing.bin"
+    other = local(COUNTS, "--json", "--from-savepoint", "state.bin", events=UNSORTED[1:])
+    assert other.rows[0]["what"] == 'the input "S" is not the one that the savepoint was taken over'
+    missing = local(COUNTS, "--json", "--from-savepoint", "nothing.bin")
+    assert missing.rows[0]["what"] == "there is no savepoint nothing.bin"
 
 
 def test_late_events_go_to_a_file(local: Run) -> None:

@@ -59,7 +59,7 @@ def test_nothing_is_written_over(option: str, command: list[object], run: Run, l
     assert not (tmp_path / "elsewhere.jsonl").exists()
 
 
-@pytest.mark.parametrize("option", [*FILES, "--snapshot"])
+@pytest.mark.parametrize("option", [*FILES, "--savepoint"])
 @pytest.mark.parametrize(("target", "text"), [
     ("folder", "is a folder"), ("no/x.jsonl", "in a folder that does not exist"),
     ("pipe.jsonl", "is a device, a pipe or a socket"),
@@ -164,7 +164,7 @@ def test_pipes_and_blank_headers(run: Run, lay: Lay) -> None:
 WORKED = Path(__file__).parents[2] / "examples/qos/worked.json"
 WRITTEN = {
     "run --out": "run p.json --engine local --input S=S.csv --map start=t --out {}",
-    "run --snapshot": "run p.json --engine local --input S=S.csv --map start=t --snapshot {}",
+    "run --savepoint": "run p.json --engine local --input S=S.csv --map start=t --savepoint {}",
     "convert": "convert S.csv {} --map start=t",
     "generate --out": "generate --seed 3 --out {}",
     "analyze --html": "analyze S.csv --event-time t --html {}",
@@ -176,7 +176,7 @@ WRITTEN = {
 """A command line for each option that names what a command makes."""
 READ_OR_KEPT = {
     "validate file", "convert source", "analyze file", "disorder config", "replay file", "qos config", "serve config",
-    "verify replay", "run resume",  # what is read
+    "verify replay", "run from_savepoint",  # what is read
     "run checkpoint", "replay resume", "verify resume",  # what a run goes on from, and keeps up to date
     "analyze work", "disorder work", "verify repros",  # folders for names of their own
     "run rejects", "run dead_letters", "run late_file", "run module_letters", "analyze rejects",  # never written over
@@ -202,10 +202,10 @@ def test_what_is_there_is_replaced_on_request_only(name: str, run: Run, lay: Lay
     assert target.read_text() == "dear"
 
 
-@pytest.mark.parametrize("name", ["run --snapshot", "verify --report"])
+@pytest.mark.parametrize("name", ["run --savepoint", "verify --report"])
 def test_overwrite_is_the_request(name: str, run: Run, lay: Lay) -> None:
     lay("S.csv", DIRTY), lay("p.json", PLAN)
     target = lay("x.html", "dear")
     done = run(*WRITTEN[name].format(target).split(), "--overwrite")
     assert done.code == 0, done
-    assert (target.read_text() == "dear") == (name == "run --snapshot")  # which nobody interrupted
+    assert (target.read_text() == "dear") == (name == "run --savepoint")  # which nobody interrupted

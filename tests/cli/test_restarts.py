@@ -1,4 +1,4 @@
-"""``--resume``: what differs from the interrupted run is refused in words; damage and kills lose and double nothing."""
+"""``--from-savepoint``: what differs from the interrupted run is refused; damage and kills lose and double nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GIVEN = {"--map": "start=at,unit=s", "--batch-size": 5}
 # option → what it is at first, what it is then, and the words of the refusal; None where it may change
 CHANGES: dict[str, tuple[Any, Any, str | None]] = {
     "plan": (PLAN, OTHER, "belongs to another plan"),
-    "input": ("s.csv", "other.csv", 'the input "S" is not the one that the snapshot was taken over'),
+    "input": ("s.csv", "other.csv", 'the input "S" is not the one that the savepoint was taken over'),
     "emit": ("cht", "events", 'emit="cht", this run has emit="events"'),
     "horizon": (None, 50, "horizon=null, this query has horizon=50"),
     "map": ("start=at,unit=s", "start=x,unit=s", 'mapping.start="at", this run has inputs.S.mapping.start="x"'),
@@ -47,7 +47,7 @@ CHANGES: dict[str, tuple[Any, Any, str | None]] = {
 }  # fmt: skip
 WHERE_THINGS_GO = {
     "out", "overwrite", "json", "rejects", "dead_letters", "late_file", "module_letters", "metrics", "quiet", "limit",
-    "snapshot", "resume", "show_sql",
+    "savepoint", "from_savepoint", "show_sql",
 }  # fmt: skip
 OF_OTHER_ENGINES = {"engine", "mode", "checkpoint", "growing", "dsn"}
 
@@ -72,8 +72,8 @@ def test_what_differs_is_refused(name: str, run: Run, lay: Lay, monkeypatch: pyt
     whole = run(*arguments(lay, name, before))
     with monkeypatch.context() as patched:
         interrupt_after(4, patched)
-        assert run(*arguments(lay, name, before), "--snapshot", "state.bin").code == 130
-    done = run(*arguments(lay, name, now), "--resume", "state.bin")
+        assert run(*arguments(lay, name, before), "--savepoint", "state.bin").code == 130
+    done = run(*arguments(lay, name, now), "--from-savepoint", "state.bin")
     if words is None:
         assert (done.code, done.rows) == (0, whole.rows), done
         return
@@ -85,13 +85,13 @@ def test_what_differs_is_refused(name: str, run: Run, lay: Lay, monkeypatch: pyt
 def test_damaged_states_of_runs_and_replays_are_refused(run: Run, lay: Lay, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         interrupt_after(4, patched)
-        run(*arguments(lay, None, None), "--snapshot", "state.bin")
+        run(*arguments(lay, None, None), "--savepoint", "state.bin")
     whole, draw = Path("state.bin").read_bytes(), random.Random(5)
     for number in range(20):
         damaged = bytearray(whole)
         damaged[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
         Path("state.bin").write_bytes([bytes(damaged), whole[: draw.randrange(len(whole))], whole + b"x"][number % 3])
-        done = run(*arguments(lay, None, None), "--resume", "state.bin")
+        done = run(*arguments(lay, None, None), "--from-savepoint", "state.bin")
         assert done.code == 2
         assert any(word in done.rows[0]["what"] for word in ("is damaged", "not an interrupted run"))
     recording = Recording(lay("r.csv", "t,v\n" + "".join(f"{n},{n}\n" for n in range(40))), unit="ms")
@@ -181,12 +181,12 @@ def test_late_events_are_in_their_file_once(run: Run, lay: Lay, monkeypatch: pyt
     Path("late.jsonl").unlink()
     with monkeypatch.context() as patched:
         interrupt_after(6, patched)
-        assert run(*arguments(lay, "plan", plan), *late, "--snapshot", "state.bin").code == 130
+        assert run(*arguments(lay, "plan", plan), *late, "--savepoint", "state.bin").code == 130
     for _ in range(2):  # the second time, as after a run that came to nothing
-        assert run(*arguments(lay, "plan", plan), *late, "--resume", "state.bin").code == 0
+        assert run(*arguments(lay, "plan", plan), *late, "--from-savepoint", "state.bin").code == 0
         assert Path("late.jsonl").read_text() == whole
     Path("late.jsonl").unlink()
-    gone = run(*arguments(lay, "plan", plan), *late, "--resume", "state.bin")
+    gone = run(*arguments(lay, "plan", plan), *late, "--from-savepoint", "state.bin")
     assert "late.jsonl is gone, or shorter" in gone.rows[0]["what"]
 
 
@@ -199,10 +199,10 @@ def test_killed_while_going_on_nothing_is_lost_or_doubled(
     assert run(*events, "--out", "whole.jsonl").code == 0
     with monkeypatch.context() as patched:
         interrupt_after(300, patched)
-        assert run(*events, "--out", "first.jsonl", "--snapshot", "state.bin").code == 130
+        assert run(*events, "--out", "first.jsonl", "--savepoint", "state.bin").code == 130
     state, draw = Path("state.bin").read_bytes(), random.Random(1)
     command = [sys.executable, "-c", "from streamproof.cli.main import main; main()", *map(str, events)]
-    command += ["--resume", "state.bin", "--snapshot", "state.bin", "--out", "rest.jsonl"]
+    command += ["--from-savepoint", "state.bin", "--savepoint", "state.bin", "--out", "rest.jsonl"]
     for _ in range(kills):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ})
         time.sleep(draw.uniform(0.2, 1.5))
@@ -212,5 +212,5 @@ def test_killed_while_going_on_nothing_is_lost_or_doubled(
             break
         assert Path("state.bin").read_bytes() == state
     if not Path("rest.jsonl").exists():
-        assert run(*events, "--resume", "state.bin", "--out", "rest.jsonl").code == 0
+        assert run(*events, "--from-savepoint", "state.bin", "--out", "rest.jsonl").code == 0
     assert Path("first.jsonl").read_text() + Path("rest.jsonl").read_text() == Path("whole.jsonl").read_text()

@@ -70,7 +70,7 @@ LOCAL = f"plan.json {FED} --engine local"
 BESIDE = {
     "run": {
         "overwrite": f"{LINES['run']} --out made.csv", "emission": LOCAL, "batch_size": LOCAL, "late_file": LOCAL,
-        "resume": LOCAL, "snapshot": LOCAL, "on_module_error": LOCAL, "metrics": LOCAL,
+        "from_savepoint": LOCAL, "savepoint": LOCAL, "on_module_error": LOCAL, "metrics": LOCAL,
         "module_letters": f"{LOCAL} --on-module-error dead-letter",
         "dead_letters": f"{LINES['run']} --on-error dead_letter", "checkpoint": STREAM,
         "growing": f"{STREAM} --checkpoint place", "mode": f"no_plan.json {FED} --engine spark",

@@ -67,7 +67,7 @@ def good() -> dict[str, Seeds]:
         "jsonl": iter((EVENTS, '{"le":1,"re":2,"w":3,"payload":{"v":1}}\n')), "events": _events(),
         "csv": iter((CSV, "le,re,v\n1,2,3\n")), "mapped-csv": _mapped_csv(), "mapped-jsonl": _mapped_jsonl(),
         "parquet": _parquet(), "ipc": _ipc(), "input-option": iter(("S=data/x.csv", "start=time,duration=1h", "S:start=at,rename.a=b")),
-        "snapshot": _snapshots(), "interrupted": _interrupted(), "replay-state": _replay_states(),
+        "savepoint": _savepoints(), "interrupted": _interrupted(), "replay-state": _replay_states(),
         "replay-manifest": iter(('{"source":{"time_unit":"us"}}\n---\ningestion_time,v\n1,2\n5,3\n',)),
         "spark-source": iter(("ingestion_time,v\n1,2\n5,3\n", '{"ingestion_time":1,"v":2}\n')),
         "replay-to": iter(("tcp://127.0.0.1:5", "kafka://a:1,b:2/topic?acks=all", "folder")), "output-folder": _outputs(), "checkpoint": _checkpoints(), "file-record": _file_records(),
@@ -229,13 +229,13 @@ def _ipc() -> Seeds:
     yield sink.getvalue()
 
 
-def _snapshots() -> Seeds:
+def _savepoints() -> Seeds:
     query = running_query()
-    yield query.snapshot()
+    yield query.savepoint()
     query.processor.push("S", json_events())
-    yield (whole := query.snapshot())
+    yield (whole := query.savepoint())
     yield whole[68:]  # without the seal
-    yield query.processor.snapshot()
+    yield query.processor.savepoint()
 
 
 def json_events() -> list[dict[str, Any]]:
@@ -247,12 +247,12 @@ def json_events() -> list[dict[str, Any]]:
 
 
 def _interrupted() -> Seeds:
-    from streamproof.cli import resume
+    from streamproof.cli import savepoint
 
     query = running_query()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "run.snapshot"
-        resume.save(path, query, claim={"plan": 1}, positions={"S": 0}, written={}, files={})
+        path = Path(folder) / "run.savepoint"
+        savepoint.save(path, query, claim={"plan": 1}, positions={"S": 0}, written={}, files={})
         yield path.read_bytes()
         yield path.read_bytes()[68:]
 

@@ -328,7 +328,7 @@ def input_option(data: bytes, folder: Path) -> None:
 
 
 def running_query() -> Any:
-    """A query whose snapshot holds rows, sums and open windows."""
+    """A query whose savepoint holds rows, sums and open windows."""
     import streamproof as sp
 
     processor = sp.Processor()
@@ -337,12 +337,12 @@ def running_query() -> Any:
     return processor.start(query.plan, name="q")
 
 
-@target("snapshot", "engines/local/processor.py:Processor.restore", "engines/local/processor.py:Processor.load",
-        "engines/local/query.py:RunningQuery.restore", "engines/local/snapshot.py:read_table",
+@target("savepoint", "engines/local/processor.py:Processor.restore", "engines/local/processor.py:Processor.load",
+        "engines/local/query.py:RunningQuery.restore", "engines/local/graph_state.py:read_table",
         "engines/sealed.py:opened", binary=True)  # fmt: skip
-def snapshot(data: bytes, folder: Path) -> None:
+def savepoint(data: bytes, folder: Path) -> None:
     import streamproof as sp
-    from streamproof.engines.local.saving import KIND, VERSION
+    from streamproof.engines.local.savepoint import KIND, VERSION
 
     whole = _sealed(data, KIND, VERSION)
     with refusing():
@@ -357,13 +357,13 @@ def _sealed(data: bytes, kind: str, version: int) -> bytes:
     return data if data.startswith(MAGIC[:4]) else sealed(data, kind=kind, version=version)
 
 
-@target("interrupted", "cli/resume.py:load", binary=True)
+@target("interrupted", "cli/savepoint.py:load", binary=True)
 def interrupted(data: bytes, folder: Path) -> None:
-    from streamproof.cli import resume
+    from streamproof.cli import savepoint
 
-    path = put(folder, "run.snapshot", _sealed(data, resume.KIND, resume.VERSION))
-    found = resume.load(path, claim={"plan": 1}, files={})
-    resume.restore(running_query(), found, folder)
+    path = put(folder, "run.savepoint", _sealed(data, savepoint.KIND, savepoint.VERSION))
+    found = savepoint.load(path, claim={"plan": 1}, files={})
+    savepoint.restore(running_query(), found, folder)
 
 
 @target("replay-state", "disorder/config.py:read_configuration", binary=True)

@@ -68,8 +68,8 @@ CONDITIONS: Final[Mapping[str, Mapping[str, Needs]]] = {
         "out": _NO_SQL,
         "emit": _NO_SQL,
         "overwrite": Needs(
-            "with --out FILE or --snapshot FILE",
-            lambda given: (given["out"] is not None or given["snapshot"] is not None) and _runs(given),
+            "with --out FILE or --savepoint FILE",
+            lambda given: (given["out"] is not None or given["savepoint"] is not None) and _runs(given),
         ),
         "rejects": Needs("without --mode stream, which keeps them beside its checkpoint", lambda g: not _streams(g)),
         "dead_letters": Needs(
@@ -82,8 +82,8 @@ CONDITIONS: Final[Mapping[str, Mapping[str, Needs]]] = {
         ),
         "emission": Needs("with --engine local or --mode stream", lambda g: g["engine"] == "local" or _streams(g)),
         "batch_size": _LOCAL,
-        "snapshot": _LOCAL,
-        "resume": _LOCAL,
+        "savepoint": _LOCAL,
+        "from_savepoint": _LOCAL,
         "late_file": _LOCAL,
         "on_module_error": _LOCAL,
         "module_letters": Needs(

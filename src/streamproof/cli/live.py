@@ -9,7 +9,7 @@ from time import perf_counter
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from streamproof.cli import resume, stopping
+from streamproof.cli import savepoint, stopping
 from streamproof.cli.live_options import LiveOptions, Output
 from streamproof.cli.screen import counted, err, note
 from streamproof.cli.sinks import LettersFile, Write, event_sink
@@ -53,9 +53,9 @@ class LiveRun:
         self.claim = claim_of(inputs, output)
         positions: dict[str, int] = {}
         written: dict[str, int] = {}
-        if options.resume is not None:
-            interrupted = resume.load(options.resume, claim=self.claim, files=files)
-            resume.restore(self.query, interrupted, options.resume)
+        if options.from_savepoint is not None:
+            interrupted = savepoint.load(options.from_savepoint, claim=self.claim, files=files)
+            savepoint.restore(self.query, interrupted, options.from_savepoint)
             positions, written = interrupted.positions, interrupted.written
             for reader in self._readers.values():
                 if str(reader.rejects) in written:
@@ -81,7 +81,7 @@ class LiveRun:
         return Run(self.query.plan, self.query.schema, kept, perf_counter() - started)
 
     def _run(self, sink: Write | None) -> None:
-        with _patient(catch=self.options.snapshot is not None) as asked, self._progress() as show:
+        with _patient(catch=self.options.savepoint is not None) as asked, self._progress() as show:
             for number, _ in enumerate(self.feed.steps(), start=1):
                 self._pass_on(sink)
                 show(number)
@@ -115,15 +115,15 @@ class LiveRun:
 
     def _leave(self) -> None:
         """Write down how far the run came, and say how to go on."""
-        assert self.options.snapshot is not None
+        assert self.options.savepoint is not None
         written = {str(file.path): file.size for file in (self.late, self.failures) if file.path is not None}
         written |= {str(reader.rejects): 0 for reader in self._readers.values() if reader.rejected}
-        resume.save(
-            self.options.snapshot, self.query, claim=self.claim, positions=self.feed.positions, written=written,
+        savepoint.save(
+            self.options.savepoint, self.query, claim=self.claim, positions=self.feed.positions, written=written,
             files=self.files,
         )  # fmt: skip
         pushed = counted(sum(self.feed.positions.values()), "event")
-        note(f"interrupted after {pushed}; the same command with --resume {self.options.snapshot} goes on from here")
+        note(f"interrupted after {pushed}; the same command with --from-savepoint {self.options.savepoint} goes on")
         if self.output.emit == "events" and self.output.out is not None:
             note(f"what came out so far is in {self.output.out}; give another --out for the rest")
 

@@ -23,8 +23,8 @@ class LiveOptions:
 
     emission: Emission = "speculative"
     batch_size: int | None = None
-    snapshot: Path | None = None  # where the state goes if the run is interrupted
-    resume: Path | None = None
+    savepoint: Path | None = None  # where the state goes if the run is interrupted
+    from_savepoint: Path | None = None
     late_file: Path | None = None
     on_module_error: Literal["fail", "dead-letter"] = "fail"
     module_letters: Path | None = None

@@ -44,4 +44,4 @@ def refuse_outputs(
             raise exists(path)
 
 
-_REPLACEABLE: Final = ("--out", "--snapshot")  # results; what is left out is never written over anything
+_REPLACEABLE: Final = ("--out", "--savepoint")  # results; what is left out is never written over anything

@@ -45,7 +45,7 @@ def run(
     ] = False,
     emit: Annotated[Emit, typer.Option(help="The canonical history, or physical events.")] = "cht",
     out: Annotated[Path | None, typer.Option(help="Write to this file; its ending tells the format.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing --out or --snapshot.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing --out or --savepoint.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON row per line, and errors as JSON.")] = False,
     horizon: Annotated[str | None, typer.Option(help="Count only windows that end at or before this tick.")] = None,
     map: Annotated[
@@ -59,8 +59,8 @@ def run(
     max_windows: Annotated[int, typer.Option(min=1, help="The most windows one event may fall into.")] = 1_000_000,
     emission: Annotated[Emission, typer.Option(help="local: when results come out.")] = "speculative",
     batch_size: Annotated[int | None, typer.Option(min=1, help="local: the most events that run at once.")] = None,
-    snapshot: Annotated[Path | None, typer.Option(help="local: after Ctrl-C, the state goes here.")] = None,
-    resume: Annotated[Path | None, typer.Option(help="local: go on from such a file.")] = None,
+    savepoint: Annotated[Path | None, typer.Option(help="local: after Ctrl-C, the savepoint goes here.")] = None,
+    from_savepoint: Annotated[Path | None, typer.Option(help="local: continue from such a savepoint.")] = None,
     late_file: Annotated[Path | None, typer.Option(help="local: where events go that advance_time drops.")] = None,
     on_module_error: Annotated[
         Literal["fail", "dead-letter"], typer.Option(help="local: what happens where a module fails.")
@@ -85,8 +85,9 @@ def run(
         run_stream(on(load_plan(plan), engine, **settings), input or [], map or [], told)
         return
     options = LiveOptions(
-        emission=emission, batch_size=batch_size, snapshot=snapshot, resume=resume, late_file=late_file,
-        on_module_error=on_module_error, module_letters=module_letters, metrics=metrics, quiet=quiet,
+        emission=emission, batch_size=batch_size, savepoint=savepoint, from_savepoint=from_savepoint,
+        late_file=late_file, on_module_error=on_module_error, module_letters=module_letters,
+        metrics=metrics, quiet=quiet,
     )  # fmt: skip
     engine_options: dict[str, Any] = {**({} if dsn is None else {"dsn": dsn}), **options.engine_options(engine)}
     job = on(load_plan(plan), engine, **settings, **engine_options)
@@ -94,11 +95,11 @@ def run(
     refuse_outputs(
         {
             "--out": out, "--rejects": rejects, "--late-file": late_file, "--module-letters": module_letters,
-            "--snapshot": snapshot, **{f"--dead-letters of {name}": path for name, path in letters.items()},
+            "--savepoint": savepoint, **{f"--dead-letters of {name}": path for name, path in letters.items()},
         },
         [split_input(text)[1] for text in input or []],
-        replaced=["--out", "--snapshot"] if overwrite else ["--snapshot"] if _same(snapshot, resume) else (),
-        ours=["--rejects", "--late-file", "--module-letters"] if resume is not None else (),
+        replaced=["--out", "--savepoint"] if overwrite else ["--savepoint"] if _same(savepoint, from_savepoint) else (),
+        ours=["--rejects", "--late-file", "--module-letters"] if from_savepoint is not None else (),
     )  # fmt: skip
     if rejects is not None and len(input or []) > 1:
         fix = "leave it out: each input then has a file NAME.rejects.jsonl of its own"
@@ -126,9 +127,11 @@ def run(
         raise typer.Exit(exit_code())
 
 
-def _same(snapshot: Path | None, resume: Path | None) -> bool:
-    """Whether a run goes on from the file that it leaves its state in."""
-    return snapshot is not None and resume is not None and os.path.realpath(snapshot) == os.path.realpath(resume)
+def _same(savepoint: Path | None, from_savepoint: Path | None) -> bool:
+    """Returns whether a run continues from the savepoint that it replaces."""
+    if savepoint is None or from_savepoint is None:
+        return False
+    return os.path.realpath(savepoint) == os.path.realpath(from_savepoint)
 
 
 def _give(result: Run, output: Output, *, as_json: bool, limit: int, streamed: bool) -> None:

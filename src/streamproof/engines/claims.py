@@ -6,10 +6,10 @@ says what they have now; where the two differ, the restart is refused, with the 
 >>> before, now = {"emission": "final", "limits": {"windows": 10}}, {"emission": "eager", "limits": {"windows": 10}}
 >>> [str(difference) for difference in differences(before, now)]
 ['emission="final" → emission="eager"']
->>> refuse_other(before, now, saved="the snapshot", running="this query")
+>>> refuse_other(before, now, saved="the savepoint", running="this query")
 Traceback (most recent call last):
     ...
-streamproof.errors.InputError: the snapshot was taken with emission="final", this query has emission="eager"
+streamproof.errors.InputError: the savepoint was taken with emission="final", this query has emission="eager"
   fix: go on with what it was taken with, or start anew without it
 """
 

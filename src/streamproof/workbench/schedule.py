@@ -58,7 +58,7 @@ class Schedule:
     cuts: int = 0  # the input of each source comes in so many pieces more; −1 is event by event
     reorder: bool = False  # events come in another order, with CTIs that fit it
     interleave: bool = False  # which source comes next is drawn, not the one furthest behind
-    restart: bool = False  # at some push the run is stopped and goes on from its snapshot
+    restart: bool = False  # at some push the run is stopped and goes on from its savepoint
     changed: str = ""  # where it goes on, this is first another one: that is refused, or changes nothing
     files: str = ""  # input and output are files over time, and this happens to them
     emission: Emission = "speculative"

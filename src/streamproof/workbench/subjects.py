@@ -14,8 +14,8 @@ from typing import Protocol
 
 from streamproof.engines.base import Engine, Settings, prepare
 from streamproof.engines.local.graph import Graph
+from streamproof.engines.local.graph_state import restore, save
 from streamproof.engines.local.processor import Processor, context_of
-from streamproof.engines.local.snapshot import restore, save
 from streamproof.errors import PlanWarning, StreamproofError
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
@@ -184,8 +184,8 @@ class LocalSubject:
         progress = Progress(typed, case.schedule.emission)
         for number, (name, delta) in enumerate(deltas):
             if number in stops:
-                snapshot, graph = save(graph), _graph(typed, settings, case)
-                restore(graph, snapshot)
+                state, graph = save(graph), _graph(typed, settings, case)
+                restore(graph, state)
             output.append(graph.push(name, delta).to_batch(typed.schema))
             progress.check({name: delta.frontier}, output[-1].frontier)
         return _Output(typed.schema, output, graph.live_rows(), progress.broken)
@@ -241,7 +241,7 @@ def _live(case: Case, settings: Settings, parts: Sequence[Push]) -> _Output:
     for number, (name, part) in enumerate(parts):
         if number in stops:
             output += query.pull()
-            processor = _gone_on(case, processor.snapshot(), settings)
+            processor = _gone_on(case, processor.savepoint(), settings)
             query = processor.queries["q"]
         if len(part) and name in nodes.sources(case.plan):
             for given in _as_pushed(case, name, part):
@@ -252,16 +252,16 @@ def _live(case: Case, settings: Settings, parts: Sequence[Push]) -> _Output:
     return _Output(query.schema, output, query.metrics.live_rows)
 
 
-def _gone_on(case: Case, snapshot: bytes, settings: Settings) -> Processor:
+def _gone_on(case: Case, savepoint: bytes, settings: Settings) -> Processor:
     """A processor that goes on; with something that is not as it was, unless that is refused."""
     if case.schedule.changed:
         other = CHANGES[case.schedule.changed](case)
         with suppress(StreamproofError):
             processor = _processor(other, settings_of(other, settings.registry))
             processor.start(plan_of(other), name="q")
-            processor.load(snapshot)
+            processor.load(savepoint)
             return processor
-    return Processor.restore(snapshot, settings)
+    return Processor.restore(savepoint, settings)
 
 
 def _as_pushed(case: Case, name: str, part: PhysicalStream) -> Iterable[PhysicalStream | Batch]:

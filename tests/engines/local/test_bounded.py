@@ -1,4 +1,4 @@
-"""State is bounded by what is live: a stream that goes on for ever with CTIs leaves a snapshot that does not grow.
+"""State is bounded by what is live: a stream that goes on for ever with CTIs leaves a savepoint that does not grow.
 
 Keys, strings, ids and lifetimes are ever new. Every kind of node, window and aggregate, and every way in and out, must
 be in a plan here: a new one is missed by name.
@@ -196,12 +196,12 @@ def chunk(source: str, start: int, size: int, *, illegal: bool, timed: bool) -> 
 
 
 def sizes(plan: sp.Stream, emission: str, way: str, *, events: int, size: int) -> Iterator[tuple[int, int]]:
-    """The size of the snapshot, and of all that is held in memory, after a fifth, three fifths and all events."""
+    """The size of the savepoint, and of all that is held in memory, after a fifth, three fifths and all events."""
     doors = Doors(plan, emission, way)
     for sent in range(size, events + 1, size):
         doors.push(size)
         if sent * 5 in (events, 3 * events, 5 * events):
-            yield len(doors.query.snapshot()), held(doors.processor)
+            yield len(doors.query.savepoint()), held(doors.processor)
 
 
 def held(root: object) -> int:
@@ -219,7 +219,7 @@ def held(root: object) -> int:
 
 def assert_bounded(name: str, emission: str, way: str, *, events: int, size: int) -> None:
     (first, _), (_, before), (last, after) = sizes(PLANS[name], emission, way, events=events, size=size)
-    assert last <= 1.2 * first + 4096, f"the snapshot grows from {first:,} to {last:,} bytes"
+    assert last <= 1.2 * first + 4096, f"the savepoint grows from {first:,} to {last:,} bytes"
     assert after <= 1.5 * before + 300_000, f"what is in memory grows from {before:,} to {after:,} bytes"
 
 
@@ -244,7 +244,7 @@ def result(plan: sp.Stream, emission: str, way: str, ways: dict[str, int]) -> Hi
         for _ in range(12):
             found += doors.push(25)
             if ways:
-                doors.query.snapshot()  # forgets all groups and strings that nobody holds
+                doors.query.savepoint()  # forgets all groups and strings that nobody holds
         doors.processor.finish()
         return History.from_batches(doors.query.schema, [*found, *doors.query.pull()])
 

@@ -99,7 +99,7 @@ def test_pushes_wait_for_others_and_run_together() -> None:
     assert [batch.rows.num_rows for batch in query.pull()] == [1]  # no corrections on the way
     query.push("S", [{"le": 12, "re": 13, "payload": {"v": 1}}])
     again = counting.on("local").start({"S": {"v": "int64"}})
-    again.restore(query.snapshot())  # nothing that waits is lost
+    again.restore(query.savepoint())  # nothing that waits is lost
     query.finish()
     again.finish()
     assert query.history == again.history

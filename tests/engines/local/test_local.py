@@ -1,4 +1,4 @@
-"""The local engine: worked cases, random plans against the evaluator, and going on from a snapshot."""
+"""The local engine: worked cases, random plans against the evaluator, and going on from a savepoint."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamproof.engines.base import Settings
 from streamproof.engines.job import on
 from streamproof.engines.local import in_turn
 from streamproof.engines.local.graph import Graph
-from streamproof.engines.local.snapshot import restore, save
+from streamproof.engines.local.graph_state import restore, save
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.batch import Batch
 from streamproof.events.history import History, same_bag, same_snapshots
@@ -64,7 +64,7 @@ def typed_case(number: int) -> tuple[Typed, dict[str, list[Batch]], Case]:
 
 
 def output(typed: Typed, inputs: dict[str, list[Batch]], case: Case, *, cut: int | None) -> History:
-    """The whole output; with a cut, the graph is saved there, and a new one goes on from the snapshot."""
+    """The whole output; with a cut, the graph is saved there, and a new one goes on from the savepoint."""
 
     def fresh() -> Graph:
         return Graph(typed, Context(all_modules(), limits=case.limits, horizon=case.horizon))
@@ -75,9 +75,9 @@ def output(typed: Typed, inputs: dict[str, list[Batch]], case: Case, *, cut: int
     batches = []
     for number, (name, delta) in enumerate(pushes):
         if number == cut:
-            snapshot = save(graph)
+            state = save(graph)
             graph = fresh()
-            restore(graph, snapshot)
+            restore(graph, state)
         batches.append(graph.push(name, delta).to_batch(typed.schema))
     return History.from_batches(typed.schema, batches)
 
@@ -95,13 +95,13 @@ def test_a_restored_query_goes_on_to_the_same_output() -> None:
     assert compared > 100
 
 
-def test_a_snapshot_of_another_plan_is_refused() -> None:
+def test_a_savepoint_of_another_plan_is_refused() -> None:
     schema = Schema.of({"v": "int64"})
     plans = (nodes.Source("S"), nodes.Coalesce(nodes.Source("S")))
     graphs = [Graph(check(plan, {"S": schema}), Context(Settings().registry)) for plan in plans]
     with pytest.raises(InputError, match="belongs to another plan"):
         restore(graphs[1], save(graphs[0]))
-    with pytest.raises(InputError, match="not a snapshot"):
+    with pytest.raises(InputError, match="not a savepoint"):
         restore(graphs[0], b"something else")
 
 

@@ -1,4 +1,4 @@
-"""The processor: sharing, late starts, composition, stopping and snapshots change no result."""
+"""The processor: sharing, late starts, composition, stopping and savepoints change no result."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_restored_processor_goes_on_to_the_same_output(cut: int) -> None:
             whole.start(plan)
         for name, part in parts[:cut]:
             first.push(name, part)
-        second = Processor.restore(first.snapshot(), settings_of(case))
+        second = Processor.restore(first.savepoint(), settings_of(case))
         for name, part in parts[cut:]:
             second.push(name, part)
         for name, part in parts:
@@ -153,14 +153,14 @@ def test_a_restored_processor_goes_on_to_the_same_output(cut: int) -> None:
     assert compared > 6
 
 
-def test_late_starts_and_stops_survive_a_snapshot() -> None:
+def test_late_starts_and_stops_survive_a_savepoint() -> None:
     processor = Processor()
     processor.source("S", V)
     processor.start(S.where("v > 1").union(S.shift(1)), name="first")
     processor.push("S", [Insert("a", 1, 9, {"v": 2}), Cti(5)])
     processor.start(S.shift(1).union(S.where("v > 1")), name="second")
     processor.stop("first")
-    copy = Processor.restore(processor.snapshot())
+    copy = Processor.restore(processor.savepoint())
     for one in (processor, copy):
         one.push("S", Insert("b", 6, 7, {"v": 3}))
         one.finish()
@@ -240,11 +240,11 @@ def test_after_a_failed_operator_nothing_goes_on_as_if_all_were_well() -> None:
     processor = Processor()
     processor.source("S", Schema.of({"s": "string"}))
     query = processor.start(S.where("cast(s as bigint) > 1"))
-    snapshot = query.snapshot()
+    savepoint = query.savepoint()
     with pytest.raises(StreamproofError):
         processor.push("S", Insert("a", 1, 2, {"s": "x"}))
     with pytest.raises(RunError, match="the queries failed before"):
         processor.push("S", Insert("b", 1, 2, {"s": "2"}))
-    query.restore(snapshot)
+    query.restore(savepoint)
     processor.push("S", Insert("b", 1, 2, {"s": "2"}))
     assert query.history == History.from_rows(Schema.of({"s": "string"}), [(1, 2, {"s": "2"})])

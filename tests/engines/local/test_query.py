@@ -59,9 +59,9 @@ def test_a_restart_after_every_push_changes_nothing() -> None:
         assert not isinstance(whole, str)
         query = processor_of(case).start(case.plan)
         for name, part in parts:
-            snapshot = query.snapshot()
+            savepoint = query.savepoint()
             query = processor_of(case).start(case.plan)
-            query.restore(snapshot)
+            query.restore(savepoint)
             query.push(name, part)
         query.finish()
         assert query.events() == whole.events(), f"case {number}"
@@ -76,9 +76,9 @@ def test_advance_time_goes_on_after_a_restart(late: Literal["drop", "adjust"]) -
     whole, query = started(plan), started(plan)
     for number, start in enumerate(starts):
         event = insert(str(number), start, start + 12)
-        snapshot = query.snapshot()
+        savepoint = query.savepoint()
         query = started(plan)
-        query.restore(snapshot)
+        query.restore(savepoint)
         for one in (whole, query):
             one.push("S", event)
     for one in (whole, query):
@@ -192,7 +192,7 @@ def test_batches_go_on_after_a_restart() -> None:
     query = started()
     query.push("S", rows((2, 7, 1), (5, 9, 1), cti=5))
     other = started()
-    other.restore(query.snapshot())
+    other.restore(query.savepoint())
     with pytest.raises(InputError, match="a −row matches no live event"):
         other.push("S", rows((5, 7, -1)))
     other.push("S", rows((5, 9, -1), (2, 7, -1), (2, 6, 1)))
@@ -413,9 +413,9 @@ def test_a_history_that_is_not_kept_is_not_guessed() -> None:
     assert sum(batch.rows.num_rows for batch in query.pull()) == 1
 
 
-def test_snapshots_of_something_else_are_refused() -> None:
+def test_savepoints_of_something_else_are_refused() -> None:
     query = started()
-    with pytest.raises(InputError, match="not a snapshot"):
+    with pytest.raises(InputError, match="not a savepoint"):
         query.restore(b"x")
-    with pytest.raises(InputError, match="the snapshot belongs to another plan"):
-        query.restore(started(S.coalesce()).snapshot())
+    with pytest.raises(InputError, match="the savepoint belongs to another plan"):
+        query.restore(started(S.coalesce()).savepoint())

@@ -16,7 +16,7 @@ from streamproof.engines.job import Job, on
 from streamproof.engines.local import LocalEngine
 from streamproof.engines.local.processor import Processor
 from streamproof.engines.local.query import RunningQuery
-from streamproof.engines.local.saving import KIND, VERSION
+from streamproof.engines.local.savepoint import KIND, VERSION
 from streamproof.engines.sealed import opened, sealed
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.schema import Schema
@@ -49,15 +49,15 @@ def started(
 
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
     "plan": ({}, {"plan": sp.source("S").group_by("k").tumbling(20).aggregate(n=sp.count(), t=sp.sum("v"))},
-             "the snapshot belongs to another plan: it was taken with queries.query.plan.apply.window.size=10"),
+             "the savepoint belongs to another plan: it was taken with queries.query.plan.apply.window.size=10"),
     "plan: operator": ({}, {"plan": sp.source("S")}, "belongs to another plan"),
     "plan: advance_time": ({"plan": TIMED}, {"plan": sp.source("S").advance_time(every=3).group_by("k").tumbling(10)
                             .aggregate(n=sp.count(), t=sp.sum("v"))}, ".every=2"),
     "plan: advance_time is late": ({"plan": TIMED}, {"plan": sp.source("S").advance_time(every=2, late="adjust")
                                     .group_by("k").tumbling(10).aggregate(n=sp.count(), t=sp.sum("v"))}, "late"),
     "emission": ({"emission": "final"}, {"emission": "speculative"},
-                 'the snapshot was taken with emission="final", this query has emission="speculative"'),
-    "horizon": ({"horizon": 100}, {}, "the snapshot was taken with horizon=100, this query has horizon=null"),
+                 'the savepoint was taken with emission="final", this query has emission="speculative"'),
+    "horizon": ({"horizon": 100}, {}, "the savepoint was taken with horizon=100, this query has horizon=null"),
     "limits": ({}, {"limits": Limits(windows_per_event=5)}, "limits.windows_per_event=1000000"),
     "events_listed": ({}, {"limits": Limits(events_listed=5)}, "limits.events_listed=50000000"),
     "optimise": ({}, {"optimise": False}, "optimise=true"),
@@ -74,7 +74,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
     "columns": ({"columns": {**COLUMNS, "x": "int64"}}, {"columns": {**COLUMNS, "x": "float64"}},
                 "sources.S.columns.2.1"),
     "columns: order": ({}, {"columns": {"v": "int64", "k": "string"}}, "sources.S.columns"),
-    "unit": ({}, {"unit": "ms"}, 'the snapshot was taken with sources.S.unit="s", this query has sources.S.unit="ms"'),
+    "unit": ({}, {"unit": "ms"}, 'the savepoint was taken with sources.S.unit="s", this query has sources.S.unit="ms"'),
     "shape": ({"validator": {"shape": "interval"}}, {}, 'sources.S.shape="interval"'),
     "order": ({}, {"validator": {"order": "by_le"}}, "sources.S.order=null"),
     "forgetful": ({"forgetful": True}, {}, "sources.S.ids_made_on_reading=true"),
@@ -120,10 +120,10 @@ def test_what_differs_is_refused_and_changes_nothing(name: str) -> None:
     taken, now, words = CASES[name]
     first = started(**taken)
     first.push("S", events(8))
-    snapshot = first.snapshot()
+    savepoint = first.savepoint()
     second = started(**now)
     if words is None:
-        second.restore(snapshot)
+        second.restore(savepoint)
         first.push("S", events(8, start=8))
         second.push("S", events(8, start=8))
         for query in (first, second):
@@ -131,7 +131,7 @@ def test_what_differs_is_refused_and_changes_nothing(name: str) -> None:
         assert second.history == first.history
         return
     with pytest.raises(InputError) as error:
-        second.restore(snapshot)
+        second.restore(savepoint)
     assert words in error.value.what
     assert error.value.fix
     fresh = started(**now)
@@ -139,23 +139,23 @@ def test_what_differs_is_refused_and_changes_nothing(name: str) -> None:
         query.push("S", [{**event, "payload": {**event["payload"], **({"x": 1} if "columns" in name else {})}}
                          if "order" not in name else event for event in events(4)])  # fmt: skip
         query.finish()
-    assert (second.events() == fresh.events()) is True, "the refused snapshot has changed nothing"
+    assert (second.events() == fresh.events()) is True, "the refused savepoint has changed nothing"
 
 
 def test_a_processor_is_restored_with_its_settings_only() -> None:
     processor = Processor(Settings(horizon=50, registry=Registry([*installed(), scaled(2)])), emission="final")
     processor.source("S", Schema.of(COLUMNS))
     processor.start(CALLED, name="one")
-    snapshot = processor.snapshot()
+    savepoint = processor.savepoint()
     same = Settings(horizon=50, registry=Registry([*installed(), scaled(2)]))
-    assert Processor.restore(snapshot, same).emission == "final"
+    assert Processor.restore(savepoint, same).emission == "final"
     for settings, words in (
-        (Settings(), "the snapshot was taken with horizon=50, this processor has horizon=null"),
+        (Settings(), "the savepoint was taken with horizon=50, this processor has horizon=null"),
         (Settings(horizon=50, registry=Registry([*installed(), scaled(3)])), "uda scaled.code"),
         (Settings(horizon=50, registry=same.registry, optimise=False), "optimise=true"),
     ):
         with pytest.raises(InputError) as error:
-            Processor.restore(snapshot, settings)
+            Processor.restore(savepoint, settings)
         assert words in error.value.what
 
 
@@ -166,7 +166,7 @@ def test_what_nobody_has_taken_yet_survives() -> None:
     first = started(plan, start={"keep_late": True}, validator=validator, **options)
     first.push("S", [*events(5), *events(1)])
     second = started(plan, start={"keep_late": True}, validator=validator, **options)
-    second.restore(first.snapshot())
+    second.restore(first.savepoint())
     late = second.processor.take_late()["S"]
     assert late == first.processor.take_late()["S"]
     assert len(late) == 1
@@ -183,14 +183,14 @@ def picky(v: int) -> int:
     return v
 
 
-def test_a_stopped_query_leaves_a_snapshot_that_can_be_restored() -> None:
+def test_a_stopped_query_leaves_a_savepoint_that_can_be_restored() -> None:
     processor = Processor()
     processor.source("S", Schema.of(COLUMNS))
     for name, plan in (("timed", TIMED), ("plain", PLAN)):
         processor.start(plan, name=name)
     processor.push("S", events(5))
     processor.stop("timed")
-    again = Processor.restore(processor.snapshot())
+    again = Processor.restore(processor.savepoint())
     for one in (processor, again):
         one.push("S", events(5, start=5))
         one.finish()
@@ -200,14 +200,14 @@ def test_a_stopped_query_leaves_a_snapshot_that_can_be_restored() -> None:
 # --- damage -----------------------------------------------------------------------------------------------------------
 
 
-def snapshot_to_damage() -> bytes:
+def savepoint_to_damage() -> bytes:
     query = started(TIMED, start={"keep_late": True})
     query.push("S", events(30))
-    return query.snapshot()
+    return query.savepoint()
 
 
 def test_no_bit_flip_no_cut_and_no_more_bytes_go_unnoticed() -> None:
-    whole, draw = snapshot_to_damage(), random.Random(7)
+    whole, draw = savepoint_to_damage(), random.Random(7)
     head = range(8 * 80)
     flips = [*head, *(draw.randrange(8 * len(whole)) for _ in range(3000 - len(head)))]
     query = started(TIMED, start={"keep_late": True})
@@ -225,7 +225,7 @@ def test_no_bit_flip_no_cut_and_no_more_bytes_go_unnoticed() -> None:
 def assert_refused(query: RunningQuery, damaged: bytes) -> None:
     with pytest.raises(InputError) as error:
         query.restore(damaged)
-    assert any(word in error.value.what for word in ("not a snapshot", "is damaged"))
+    assert any(word in error.value.what for word in ("not a savepoint", "is damaged"))
     with pytest.raises(InputError):
         Processor.restore(damaged)
 
@@ -238,15 +238,15 @@ def test_other_files_are_refused(other: bytes) -> None:
 
 
 def test_another_version_is_refused() -> None:
-    content = opened(snapshot_to_damage(), kind=KIND, version=VERSION)
+    content = opened(savepoint_to_damage(), kind=KIND, version=VERSION)
     for version in (VERSION - 1, VERSION + 1):
-        with pytest.raises(InputError, match=f"the snapshot has version {version}, this program reads {VERSION}"):
+        with pytest.raises(InputError, match=f"the savepoint has version {version}, this program reads {VERSION}"):
             started(TIMED).restore(sealed(content, kind=KIND, version=version))
 
 
 def test_content_that_does_not_fit_is_refused_whatever_it_is() -> None:
     """Sealed again after damage, as only someone could who means it: still one kind of error."""
-    content, draw = opened(snapshot_to_damage(), kind=KIND, version=VERSION), random.Random(3)
+    content, draw = opened(savepoint_to_damage(), kind=KIND, version=VERSION), random.Random(3)
     texts = [content.replace(b'"entries"', b'"entried"'), content.replace(b'"frontier"', b'"frontied"'), b"", b"ARROW1"]
     texts += [content[: draw.randrange(len(content))] for _ in range(20)]
     for text in texts:
@@ -304,7 +304,7 @@ def test_drawn_restarts_are_refused_or_change_nothing(seed: int) -> None:
     output = first.pull()
     refused = None
     try:
-        second.restore(first.snapshot())
+        second.restore(first.savepoint())
     except InputError as error:
         refused = error
     same = all(str(now[each]) == str(taken[each]) for each in CHOICES if each not in ("latency", "on_module_error"))

@@ -315,7 +315,7 @@ class Graph:
         """How many rows all kernels hold together."""
         return sum(step.kernel.live_rows() for step in self.steps)
 
-    def snapshot(self) -> list[State]:
+    def save(self) -> list[State]:
         """The state of every kernel, in the order of the graph, without groups and strings that no kernel holds."""
         states = [step.kernel.snapshot() for step in self.steps]  # they let go of what can change no more
         self.forget()

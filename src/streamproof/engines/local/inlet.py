@@ -95,7 +95,7 @@ class Entry:
         if self.validator is not None:
             self.validator.restore({**self.validator.snapshot(), "cti": cti, "rows_seen": seen}, events)
 
-    def snapshot(self, schema: Schema) -> tuple[dict[str, object], dict[str, PhysicalStream]]:
+    def save(self, schema: Schema) -> tuple[dict[str, object], dict[str, PhysicalStream]]:
         """Plain data, and streams by name: what may still change, and what was left out and nobody has taken yet."""
         state: dict[str, object] = {"frontier": self.frontier, "sealing": self.sealing, "node": _document(self.node)}
         streams: dict[str, PhysicalStream] = {}
@@ -110,7 +110,7 @@ class Entry:
         return state, streams
 
     def restore(self, state: Mapping[str, Any], streams: Mapping[str, PhysicalStream]) -> None:
-        """The inverse of `snapshot`."""
+        """The inverse of `save`."""
         self.frontier, self.sealing = state["frontier"], state["sealing"]
         if self.advance is not None:
             self.advance.restore(state["advance"], streams["late"])
@@ -333,7 +333,7 @@ class Inlet:
 
     # --- state --------------------------------------------------------------------------------------------------------
 
-    def snapshot(self) -> tuple[dict[str, object], dict[str, pa.Table]]:
+    def save(self) -> tuple[dict[str, object], dict[str, pa.Table]]:
         """Plain data, and tables by name."""
         self._give_ids()
         tables: dict[str, pa.Table] = {}
@@ -345,13 +345,13 @@ class Inlet:
             about["encoder"], tables["encoder"] = self._encoder.snapshot()
         entries: dict[str, object] = {}
         for key, entry in self.entries.items():
-            state, kept = entry.snapshot(self.schema)
+            state, kept = entry.save(self.schema)
             entries[key] = state
             tables |= {f"{name} {key}": stream.rows for name, stream in kept.items()}
         return {**about, "entries": entries}, tables
 
     def restore(self, about: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> None:
-        """The inverse of `snapshot`, once the entries are there."""
+        """The inverse of `save`, once the entries are there."""
         self.pushes, self.events, self.latest = about["pushes"], about["events"], about["latest"]
         self.ended, self.complete = about["ended"], about["complete"]
         self._encoder = Encoder(self.schema, prefix="row ") if "encoder" in about else None

@@ -92,7 +92,7 @@ class Outlet:
             raise InputError(text, fix="each piece is given once: stay with one of pull() and events()")
         self._form = form
 
-    def snapshot(self) -> tuple[dict[str, object], dict[str, pa.Table]]:
+    def save(self) -> tuple[dict[str, object], dict[str, pa.Table]]:
         """Plain data, and tables by name."""
         about: dict[str, object] = {
             "frontier": self.frontier, "inserted": self.inserted, "retracted": self.retracted, "given": self.given,
@@ -105,7 +105,7 @@ class Outlet:
         return about, tables
 
     def restore(self, about: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> None:
-        """The inverse of `snapshot`."""
+        """The inverse of `save`."""
         self.frontier, self.inserted, self.retracted = about["frontier"], about["inserted"], about["retracted"]
         self.given, self._form = about["given"], about["form"]
         self._new = [Batch(self.schema, tables[f"new {n}"], frontier) for n, frontier in enumerate(about["new"])]

@@ -24,7 +24,7 @@ from streamproof.engines.local.inlet import Content, Entry, Inlet
 from streamproof.engines.local.inside import explain, metrics_of
 from streamproof.engines.local.metrics import Metrics, source_metrics
 from streamproof.engines.local.query import RunningQuery
-from streamproof.engines.local.saving import load_state, rebuilt, save
+from streamproof.engines.local.savepoint import load_state, rebuilt, save
 from streamproof.errors import InputError, PlanError, RunError, StreamproofError, did_you_mean
 from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema, Type
@@ -55,7 +55,7 @@ class Processor(Knows):
         """``keep_late`` keeps the events that advance_time drops, for `take_late`.
 
         ``latency``: so many seconds what is pushed may wait for more, to run together; it is checked at once all the
-        same. Whoever asks for results as a whole (`history`, `metrics`, a snapshot) does not wait.
+        same. Whoever asks for results as a whole (`history`, `metrics`, a savepoint) does not wait.
         """
         self.settings = settings or Settings()
         self.emission: Emission = emission
@@ -222,7 +222,7 @@ class Processor(Knows):
 
     def _inlet(self, source: str) -> Inlet:
         if self._failure is not None:
-            raise RunError(f"the queries failed before: {self._failure}", fix="restore a snapshot, or start again")
+            raise RunError(f"the queries failed before: {self._failure}", fix="restore a savepoint, or start again")
         if source not in self.inlets:
             raise InputError(f'there is no source "{source}"', fix=did_you_mean(source, self.inlets))
         return self.inlets[source]
@@ -297,27 +297,27 @@ class Processor(Knows):
         """Every operator once, with what it reads and the queries that it works for."""
         return explain(self)
 
-    def snapshot(self) -> bytes:
+    def savepoint(self) -> bytes:
         """Everything: the queries with their output that nobody has read, the state, and what the sources remember."""
         self.settle()
         return save(self)
 
     @staticmethod
     @door
-    def restore(snapshot: bytes, settings: Settings | None = None) -> Processor:
-        """A new processor that goes on where the snapshot was taken. The settings give it its modules.
+    def restore(savepoint: bytes, settings: Settings | None = None) -> Processor:
+        """A new processor that goes on where the savepoint was taken. The settings give it its modules.
 
         Law: it goes on to the same output.
         """
-        return rebuilt(Processor, snapshot, settings or Settings())
+        return rebuilt(Processor, savepoint, settings or Settings())
 
     @door
-    def load(self, snapshot: bytes) -> None:
-        """Put this processor, which runs the same queries with the same settings, into the state of a snapshot.
+    def load(self, savepoint: bytes) -> None:
+        """Put this processor, which runs the same queries with the same settings, into the state of a savepoint.
 
-        A snapshot that is refused changes nothing.
+        A savepoint that is refused changes nothing.
         """
-        load_state(self, snapshot)
+        load_state(self, savepoint)
         self._waiting.take()
 
     def failed(self, why: str | None) -> None:

@@ -138,14 +138,14 @@ class RunningQuery(Tabular, Knows):
         """The output so far as a text timeline."""
         return marbles(self.history, width=width)
 
-    def snapshot(self) -> bytes:
+    def savepoint(self) -> bytes:
         """The whole state, with the output that was not read yet; those of queries beside it too."""
-        return self.processor.snapshot()
+        return self.processor.savepoint()
 
     @door
-    def restore(self, snapshot: bytes) -> None:
-        """Go on where a snapshot of the same query was taken."""
-        self.processor.load(snapshot)
+    def restore(self, savepoint: bytes) -> None:
+        """Go on where a savepoint of the same query was taken."""
+        self.processor.load(savepoint)
 
     def close(self) -> None:
         """Stop. What the output became can still be read."""

@@ -32,11 +32,11 @@ from streamproof.engines.inputs import Input, no_input
 from streamproof.engines.job import Job
 from streamproof.engines.local import in_turn
 from streamproof.engines.local.graph import Step, source_of
+from streamproof.engines.local.graph_state import restore, save
 from streamproof.engines.local.inlet import advance_for
 from streamproof.engines.local.moments import Moment, Moments
 from streamproof.engines.local.passage import Change, Passage, Trace
 from streamproof.engines.local.processor import roots_of
-from streamproof.engines.local.snapshot import restore, save
 from streamproof.engines.local.watch import Signed, WatchedGraph, differing, rows, within
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.advance import Advance

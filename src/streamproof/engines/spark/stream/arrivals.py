@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamproof.engines.local.snapshot import read_table, table_bytes
+from streamproof.engines.local.graph_state import read_table, table_bytes
 from streamproof.engines.spark.stream.blobs import from_blobs
 from streamproof.engines.spark.stream.doors import WITH_KINDS, Door
 from streamproof.engines.spark.stream.lateness import LateRows

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from streamproof.engines.local import snapshot
+from streamproof.engines.local import graph_state
 from streamproof.engines.local.graph import Graph
 from streamproof.engines.spark.stream.arrivals import Arrivals, Known, advanced_sources
 from streamproof.engines.spark.stream.blobs import from_blobs, to_blob
@@ -178,8 +178,8 @@ class Bucket:
             "encoder": encoded,
             "arrivals": {name: state for name, (state, _) in arrivals.items()},
         }
-        remembered = b"" if live is None else snapshot.table_bytes(live)
-        kernels = snapshot.save(self.graph)
+        remembered = b"" if live is None else graph_state.table_bytes(live)
+        kernels = graph_state.save(self.graph)
         return joined(
             [json.dumps(head).encode(), kernels, remembered, *(rows for _, rows in arrivals.values()), *known]
         )
@@ -195,9 +195,9 @@ class Bucket:
             )
         self.frontiers, self.cti, self.latest = head["frontiers"], head["cti"], head["latest"]
         self.upstream = head.get("upstream", {})
-        snapshot.restore(self.graph, parts[1])
+        graph_state.restore(self.graph, parts[1])
         if self.encoder is not None:
-            self.encoder.restore(head["encoder"], snapshot.read_table(parts[2]))
+            self.encoder.restore(head["encoder"], graph_state.read_table(parts[2]))
         kept = iter(parts[3:])
         for name, part in self.arrivals.items():
             part.restore(head["arrivals"][name], next(kept))

@@ -1,4 +1,4 @@
-"""Interrupted runs: the state and the places in the inputs, in a file from which ``--resume`` goes on."""
+"""Interrupted runs: the state and the places in the inputs, in a file from which ``--from-savepoint`` goes on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streamproof.events.files.writer import replacing
 
 KIND: Final = "interrupted run"
 VERSION: Final = 2
-SAME_COMMAND: Final = "give the same command, with --resume; docs/running.md lists what may change"
+SAME_COMMAND: Final = "give the same command, with --from-savepoint; docs/running.md lists what may change"
 _BLOCK: Final = 1 << 20
 
 
@@ -27,7 +27,7 @@ _BLOCK: Final = 1 << 20
 class Interrupted:
     """How far a run had come."""
 
-    snapshot: bytes
+    savepoint: bytes
     positions: dict[str, int]  # how many events of each input were pushed
     written: dict[str, int]  # bytes of the files of letters, by path
 
@@ -39,27 +39,27 @@ def save(
     """Write down how far a run has come; an older file of this name is replaced."""
     contents = {name: content_of(file) for name, file in files.items()}
     about = {"claim": claim, "positions": dict(positions), "written": dict(written), "contents": contents}
-    content = json.dumps(about).encode() + b"\n" + query.snapshot()
+    content = json.dumps(about).encode() + b"\n" + query.savepoint()
     with replacing(Path(os.path.realpath(path)), overwrite=True) as temporary:
         temporary.write_bytes(sealed(content, kind=KIND, version=VERSION))
 
 
 def load(path: Path, *, claim: Claim, files: Mapping[str, Path]) -> Interrupted:
     """What `save` wrote, for the same command over the same inputs; these may have grown since."""
-    content = opened(existing(path, what="snapshot").read_bytes(), kind=KIND, version=VERSION, at=str(path))
+    content = opened(existing(path, what="savepoint").read_bytes(), kind=KIND, version=VERSION, at=str(path))
     with fitting(KIND, at=str(path)):
-        head, _, snapshot = content.partition(b"\n")
+        head, _, savepoint = content.partition(b"\n")
         about: dict[str, Any] = json.loads(head)
         refuse_other(about["claim"], plain(claim), saved=str(path), running="this run", fix=SAME_COMMAND)
         for name, known in about["contents"].items():
             _refuse_other_content(name, files[name], *known)
-        return Interrupted(snapshot, about["positions"], about["written"])
+        return Interrupted(savepoint, about["positions"], about["written"])
 
 
 def restore(query: RunningQuery, interrupted: Interrupted, path: Path) -> None:
     """Let the query go on where it was interrupted."""
     try:
-        query.restore(interrupted.snapshot)
+        query.restore(interrupted.savepoint)
     except StreamproofError as error:
         raise error.located(str(path)) from None
 
@@ -69,7 +69,7 @@ def _refuse_other_content(name: str, file: Path, length: int, digest: str) -> No
     if found != (length, digest):
         shorter = f", which has {found[0]:,} bytes and had {length:,}" if found[0] < length else ""
         raise InputError(
-            f'the input "{name}" is not the one that the snapshot was taken over',
+            f'the input "{name}" is not the one that the savepoint was taken over',
             at=f"{file}{shorter}",
             fix="give the same inputs; they may have grown at their end only",
         )

@@ -1,6 +1,6 @@
-"""A running graph on paper: the state of every kernel as one Arrow file.
+"""The state of a running graph: that of every kernel, as one Arrow file.
 
-Nothing in it is code. Kernels are known by what they do over which inputs, so a snapshot of other operators is refused.
+Nothing in it is code. Kernels are known by what they do over which inputs, so the state of other operators is refused.
 The file has no checksum of its own: whoever keeps it seals it (`streamproof.engines.sealed`).
 """
 
@@ -26,8 +26,8 @@ _FIELDS = pa.schema(
 
 
 def save(graph: Graph) -> bytes:
-    """The whole state of a graph. Law: a graph restored from it goes on to the same output."""
-    states = zip(graph.steps, graph.snapshot(), strict=True)
+    """Returns the whole state of a graph. Law: a graph restored from it continues to the same output."""
+    states = zip(graph.steps, graph.save(), strict=True)
     rows = [(step.identity, name, value) for step, state in states for name, value in state.items()]
     values = [_values(value) for _, _, value in rows]
     offsets = np.concatenate([[0], np.cumsum([len(part) for part in values])]).astype(np.int64)
@@ -45,12 +45,12 @@ def save(graph: Graph) -> bytes:
     return table_bytes(pa.Table.from_arrays(columns, schema=_FIELDS).replace_schema_metadata(about))
 
 
-def restore(graph: Graph, snapshot: bytes) -> None:
-    """Put a fresh graph of the same plans into the state of a snapshot."""
-    table = read_table(snapshot)
+def restore(graph: Graph, savepoint: bytes) -> None:
+    """Put a fresh graph of the same plans into the state of a savepoint."""
+    table = read_table(savepoint)
     about = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     if sorted(json.loads(about["steps"])) != sorted(step.identity for step in graph.steps):
-        text = "the snapshot belongs to another plan: its operators, or how they are joined, are not those of this one"
+        text = "the savepoint belongs to another plan: its operators, or how they are joined, are not those of this one"
         raise InputError(text, fix="run the plan that it was taken from, with the version of streamproof that took it")
     graph.context.strings.restore(*json.loads(about["strings"]))
     states: dict[str, State] = {step.identity: {} for step in graph.steps}
@@ -76,7 +76,7 @@ def read_table(content: bytes) -> pa.Table:
         table = pa.ipc.open_file(pa.py_buffer(content)).read_all()
         table.validate(full=True)
     except pa.ArrowException as error:
-        raise InputError(f"not a snapshot: {error}", fix="give the file that a run wrote") from None
+        raise InputError(f"not a savepoint: {error}", fix="give the file that a run wrote") from None
     return table
 
 

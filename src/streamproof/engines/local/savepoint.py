@@ -1,4 +1,4 @@
-"""A whole processor on paper: its plans, the state of its operators, and what its doors remember, in one Arrow file.
+"""Savepoints: the plans of a processor, the state of its operators and of its sources, in one Arrow file.
 
 Nothing in it is code: plans are JSON, modules are named, and everything else is numbers and texts. What it was taken
 with is its claim; it is sealed, so that a damaged one is refused.
@@ -23,7 +23,7 @@ from streamproof.engines.claims import (
     schema_claim,
     settings_claim,
 )
-from streamproof.engines.local import snapshot as graphs
+from streamproof.engines.local import graph_state
 from streamproof.engines.local.query import RunningQuery
 from streamproof.engines.sealed import fitting, opened, sealed
 from streamproof.events.schema import Schema
@@ -36,22 +36,22 @@ if TYPE_CHECKING:
     from streamproof.engines.local.processor import Processor
 
 Tables = dict[str, pa.Table]
-KIND: Final = "snapshot"
-VERSION: Final = 3
-SAVED: Final = "the snapshot"
+KIND: Final = "savepoint"
+VERSION: Final = 4
+SAVED: Final = "the savepoint"
 SAME_SETTINGS: Final = "give the processor the settings that it had"
 
 
 def save(processor: Processor) -> bytes:
-    """The processor as bytes."""
-    pieces: dict[str, bytes] = {"graph": graphs.save(processor.graph)}
+    """Returns the savepoint of a processor."""
+    pieces: dict[str, bytes] = {"graph": graph_state.save(processor.graph)}
     sources, queries = [], []
     for name, inlet in processor.inlets.items():
-        about, tables = inlet.snapshot()
+        about, tables = inlet.save()
         sources.append({"name": name, "schema": _write_schema(inlet.schema), "policy": inlet.policy, **about})
         pieces |= _named(f"source {name}", tables)
     for name, query in processor.queries.items():
-        about, tables = query.outlet.snapshot()
+        about, tables = query.outlet.save()
         plan = json.loads(plan_json.dumps(query.plan))
         queries.append({"name": name, "plan": plan, "eras": dict(query.eras), **about})
         pieces |= _named(f"query {name}", tables)
@@ -64,7 +64,7 @@ def save(processor: Processor) -> bytes:
     pieces["about"] = json.dumps(about).encode()
     columns = [pa.array(list(pieces), pa.string()), pa.array(list(pieces.values()), pa.large_binary())]
     table = pa.Table.from_arrays(columns, names=["name", "content"])
-    return sealed(graphs.table_bytes(table), kind=KIND, version=VERSION)
+    return sealed(graph_state.table_bytes(table), kind=KIND, version=VERSION)
 
 
 def claim_of(processor: Processor) -> Claim:
@@ -84,9 +84,9 @@ def claim_of(processor: Processor) -> Claim:
     }
 
 
-def rebuilt(make: type[Processor], snapshot: bytes, settings: Settings) -> Processor:
-    """A processor with the sources and queries of a snapshot, in its state."""
-    about, pieces = _read(snapshot)
+def rebuilt(make: type[Processor], savepoint: bytes, settings: Settings) -> Processor:
+    """A processor with the sources and queries of a savepoint, in its state."""
+    about, pieces = _read(savepoint)
     with fitting(KIND):
         _refuse_other_settings(about["claim"], settings)
         processor = make(settings, emission=about["claim"]["emission"], keep_late=about["keep_late"])
@@ -125,9 +125,9 @@ def _plan(text: str) -> Plan:
     return plan_json.loads(text)
 
 
-def load_state(processor: Processor, snapshot: bytes) -> None:
-    """Put a processor that runs the same queries into the state of a snapshot."""
-    about, pieces = _read(snapshot)
+def load_state(processor: Processor, savepoint: bytes) -> None:
+    """Put a processor that runs the same queries into the state of a savepoint."""
+    about, pieces = _read(savepoint)
     with fitting(KIND):
         _load(processor, about, pieces)
 
@@ -136,8 +136,8 @@ def _load(processor: Processor, about: Mapping[str, Any], pieces: Mapping[str, b
     """Refuse what differs; then go into the state. If that fails, the processor is of no use any more, and says so."""
     running = "this query" if len(processor.queries) == 1 else "this processor"
     refuse_other(about["claim"], plain(claim_of(processor)), saved=SAVED, running=running)
-    processor.failed("restoring a snapshot failed half-way")
-    graphs.restore(processor.graph, pieces["graph"])
+    processor.failed("restoring a savepoint failed half-way")
+    graph_state.restore(processor.graph, pieces["graph"])
     for step in processor.graph.steps:
         step.rows_in, step.rows_out = about["rows"][step.identity]
     processor.graph.context.dead_letters[:] = [DeadLetter.from_dict(letter) for letter in about["letters"]]
@@ -148,22 +148,22 @@ def _load(processor: Processor, about: Mapping[str, Any], pieces: Mapping[str, b
     processor.failed(None)
 
 
-def _read(snapshot: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """What a snapshot says about itself, and its pieces."""
-    content = opened(bytes(snapshot), kind=KIND, version=VERSION)
+def _read(savepoint: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """What a savepoint says about itself, and its pieces."""
+    content = opened(bytes(savepoint), kind=KIND, version=VERSION)
     with fitting(KIND):
-        table = graphs.read_table(content)
+        table = graph_state.read_table(content)
         pieces = dict(zip(table["name"].to_pylist(), table["content"].to_pylist(), strict=True))
         return json.loads(pieces["about"]), pieces
 
 
 def _named(owner: str, tables: Tables) -> dict[str, bytes]:
-    return {f"{owner}: {name}": graphs.table_bytes(table) for name, table in tables.items()}
+    return {f"{owner}: {name}": graph_state.table_bytes(table) for name, table in tables.items()}
 
 
 def _tables(pieces: Mapping[str, bytes], owner: str) -> Tables:
     start = f"{owner}: "
-    return {n.removeprefix(start): graphs.read_table(part) for n, part in pieces.items() if n.startswith(start)}
+    return {n.removeprefix(start): graph_state.read_table(part) for n, part in pieces.items() if n.startswith(start)}
 
 
 def _write_schema(schema: Schema) -> dict[str, object]:
