@@ -47,9 +47,10 @@ LIMITS = {
     "kernels/cells.py": {"MAX_COLUMNS"},
     "kernels/expressions/decimals.py": {"EXACT_POWERS"},  # of a format
     "kernels/modulecheck/__init__.py": {"MOST_WINDOWS"},
-    "kernels/windows/exact.py": {"FRACTION", "LIMIT_HIGH", "LIMIT_LOW", "MOST_WEIGHT"},  # of a format
-    "kernels/windows/grid.py": {"LONGEST"},
-    "kernels/windows/ordered.py": {"MOST_RANKED"},
+    "kernels/windows/shared/sums_loops.py": {"FRACTION", "LIMIT_HIGH", "LIMIT_LOW", "MOST_WEIGHT"},  # of a format
+    "kernels/windows/shared/grid.py": {"LONGEST"},
+    "kernels/windows/snapshot_sums/walk_loops.py": {"NEVER"},  # later than every instant
+    "kernels/windows/recompute/aggregates.py": {"MOST_RANKED"},
     "engines/spark/batch/aggregates.py": {"_HALF"},  # of a format
     "engines/spark/batch/bins.py": {"_ALL_TIME"},
     "engines/spark/java.py": {"OLDEST", "_WARNS"},
@@ -70,8 +71,8 @@ PLAIN = {
     "events/order.py": {64},  # bits of a word
     "events/weights.py": {63},
     "kernels/delta.py": {63},
-    "kernels/expressions/writing.py": {53},
-    "kernels/windows/timelines.py": {64},  # the room that a table begins with
+    "kernels/expressions/text.py": {53},
+    "kernels/windows/shared/timelines.py": {64},  # the room that a table begins with
     "plan/eql/clocks.py": {31, 62},  # days
 }
 """Numbers without a name that sizes are compared with, by file."""

@@ -1,7 +1,7 @@
 """The sharing algorithms one tuple at a time: what a tuple costs, how long a result takes, and what is held.
 
 Each keeps the sum of one column for events that begin and end. A tuple, a begin and an end are separate calls, so that
-the answer to an end can be timed alone. The library's own folds (`kernels.lasting_events.folds`) do the same
+the answer to an end can be timed alone. The library's own folds (`kernels.event_driven.folds`) do the same
 over whole batches.
 """
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamproof.kernels.outer import OuterJoinKernel
+from streamproof.kernels.join import OuterJoinKernel
 from streamproof.plan import nodes
 from streamproof.plan.nodes import FullOuter, LeftOuter, Source
 from streamproof.plan.parse import parse

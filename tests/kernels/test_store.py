@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.cells import Cells, Ints
-from streamproof.kernels.fragments import apart
-from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, compare_all, ordered
+from streamproof.kernels.lifetimes import apart
 from streamproof.kernels.sorting import order_by
-from streamproof.kernels.store import Store, ints
+from streamproof.kernels.store import Store, ints, ordered
+from streamproof.kernels.store_loops import KEY, LE, PAYLOAD, RE, W, compare_all
 
 Event = tuple[int, int, int, tuple[int, ...]]  # key, le, re, payload
 TIMES = st.integers(-5, 30)

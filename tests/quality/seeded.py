@@ -69,7 +69,18 @@ ROOMS: Final[dict[str, Room]] = {
     "engines/spark/stream": Room(3, ("tests/spark/stream",), "spark-buckets"),
     "engines/spark/sinks.py": Room(1, ("tests/spark/test_sinks.py", "tests/spark/test_output.py")),
     "kernels": Room(8, ("tests/kernels/*.py", "tests/engines/local/test_bounded.py"), "local"),
-    "kernels/windows": Room(10, ("tests/kernels/windows", "tests/engines/local/test_bounded.py"), "local"),
+    **{
+        f"kernels/windows/{name}": Room(
+            count, ("tests/kernels/windows", "tests/engines/local/test_bounded.py"), "local"
+        )
+        for name, count in {
+            "recompute": 4,
+            "shared": 4,
+            "hopping_sums": 3,
+            "snapshot_sums": 2,
+            "snapshot_extremes": 1,
+        }.items()
+    },
     "engines/local": Room(6, ("tests/engines/local",), "local"),
     "engines/oracle": Room(6, ("tests/engines/oracle",), "local"),
 }

@@ -25,7 +25,7 @@ from tests.quality.seeded import tests_of as judges_of
 def test_there_are_enough() -> None:
     assert len(MUTANTS) >= 30
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
-    rooms = {"kernels", "windows", "events", "oracle", "stream", "batch"}
+    rooms = {"kernels", "recompute", "shared", "hopping_sums", "events", "oracle", "stream", "batch"}
     assert {Path(mutant.file).parent.name for mutant in MUTANTS} == rooms
 
 
@@ -68,7 +68,9 @@ def test_the_list_of_drawn_bugs_says_what_came_of_each() -> None:
 
 def test_compiled_code_of_callers_is_forgotten_too() -> None:
     source = ROOT / "src" / "streamproof"
-    assert {path.name.split(".")[0] for path in compiled_with(source, "runs")} <= {p.stem for p in source.rglob("*.py")}
+    assert {path.name.split(".")[0] for path in compiled_with(source, "store_loops")} <= {
+        p.stem for p in source.rglob("*.py")
+    }
     assert compiled_with(source, "documents") == []
 
 

@@ -122,7 +122,7 @@ def disordered(month: PhysicalStream) -> PhysicalStream:
 def planted_bug() -> Iterator[None]:
     """While it lasts, followed_by also takes events that start together."""
     from streamproof.kernels.join import JoinKernel  # noqa: PLC0415
-    from streamproof.kernels.runs import KEY, LE, RE  # noqa: PLC0415
+    from streamproof.kernels.store_loops import KEY, LE, RE  # noqa: PLC0415
 
     right = JoinKernel._meet  # what a bug would be in
 

@@ -31,24 +31,14 @@ import numpy as np
 
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context, State
-from streamproof.kernels.cancelling import without_cancelling
 from streamproof.kernels.cells import Cells, Ints, Layout
-from streamproof.kernels.delta import Delta, concat
-from streamproof.kernels.fragments import (
-    Change,
-    Lifetimes,
-    Spans,
-    apart,
-    difference,
-    gaps,
-    gaps_by_key,
-    last_ends,
-)
+from streamproof.kernels.delta import Delta, concat, without_cancelling
+from streamproof.kernels.lifetimes import Change, Lifetimes, Spans, apart, difference, gaps, gaps_by_key, last_ends
 from streamproof.kernels.pairs import SIDES, Keys, Pairs, SideReader, names_read, residual_of, split
-from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, gather, pick, where
-from streamproof.kernels.settling import Held, Settling
 from streamproof.kernels.sorting import order_by
-from streamproof.kernels.store import Found, Store
+from streamproof.kernels.state import Held, Settling
+from streamproof.kernels.store import Found, Store, gather, pick, where
+from streamproof.kernels.store_loops import KEY, LE, PAYLOAD, RE, W
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.typing import Scope

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from streamproof.kernels.cells import Ints, Strings
 from streamproof.kernels.delta import Delta
-from streamproof.kernels.expressions import LostRows
+from streamproof.kernels.expressions.columns import LostRows
 from streamproof.plan.check import Typed
 from streamproof.plan.failures import DeadLetter, OnModuleError
 from streamproof.plan.limits import Limits

@@ -21,21 +21,19 @@ from typing import Final, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
 
 from streamproof.errors import PlanError
 from streamproof.events.order import bits_of, nulls_of, plain_array
 from streamproof.events.schema import Schema, Type
+from streamproof.kernels.columns_loops import bits_loop
 from streamproof.thresholds import STRINGS_SHORT, STRINGS_SHOWN
 
 N = TypeVar("N", bound=np.generic)
 Ints: TypeAlias = npt.NDArray[np.int64]
 Cells: TypeAlias = npt.NDArray[np.int64]  # rows × width
+Bools: TypeAlias = npt.NDArray[np.bool_]
 MAX_COLUMNS: Final = 62
 PLAIN: Final = ("int64", "float64")
-NAN_BITS: Final = np.int64(0x7FF8000000000000)
-MAGNITUDE: Final = np.int64(0x7FFFFFFFFFFFFFFF)  # all bits but the sign
-INFINITE: Final = np.int64(0x7FF0000000000000)
 
 
 class Strings:
@@ -252,17 +250,8 @@ def float_bits(values: npt.NDArray[np.float64]) -> Ints:
     >>> float_bits(np.array([0.0, -0.0])).tolist()
     [0, 0]
     """
-    bits: Ints = _bits(np.ascontiguousarray(values).view(np.int64))
+    bits: Ints = bits_loop(np.ascontiguousarray(values).view(np.int64))
     return bits
-
-
-@njit(cache=True)
-def _bits(raw):  # type: ignore[no-untyped-def]
-    out = np.empty(len(raw), np.int64)
-    for n in range(len(raw)):
-        value = raw[n] & MAGNITUDE
-        out[n] = NAN_BITS if value > INFINITE else raw[n] if value else 0
-    return out
 
 
 def _decode(

@@ -15,14 +15,13 @@ import numpy as np
 
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context
-from streamproof.kernels.cancelling import without_cancelling
 from streamproof.kernels.cells import Cells, Ints, Layout
-from streamproof.kernels.delta import Delta, concat
-from streamproof.kernels.fragments import apart
+from streamproof.kernels.delta import Delta, concat, without_cancelling
+from streamproof.kernels.lifetimes import apart
 from streamproof.kernels.pairs import SIDES, Keys, Pairs, SideReader, names_read, residual_of, split
-from streamproof.kernels.runs import KEY, LE, RE, W, gather, where
-from streamproof.kernels.settling import Held, Settling
-from streamproof.kernels.store import Store
+from streamproof.kernels.state import Held, Settling
+from streamproof.kernels.store import Store, gather, where
+from streamproof.kernels.store_loops import KEY, LE, RE, W
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.typing import Scope

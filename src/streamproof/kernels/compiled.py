@@ -9,7 +9,6 @@ from numba.core.options import DefaultOptions
 
 # an option without documentation: where a version of Numba does not have it, loops are slower and right
 _BORROWING: Final[dict[str, Any]] = {"_nrt": False} if hasattr(DefaultOptions, "_nrt") else {}
-
 loop: Final[Any] = njit(cache=True, **_BORROWING)
 """For functions that make no arrays and hand none out.
 

@@ -5,6 +5,14 @@
 >>> delta = Delta.from_batch(batch)
 >>> len(delta), delta.frontier, delta.to_batch(batch.schema).rows.to_pylist()
 (1, 3, [{'le': 1, 're': 5, 'w': 1, 'v': 7}])
+
+Rows that cancel are found at little cost where few can: a row can only cancel one of the other sign with the same group
+and lifetime. Those are found by a table of marks, and only they are compared whole.
+
+>>> schema = batch.schema
+>>> rows = [(1, 5, 1, {"v": 7}), (1, 5, -1, {"v": 7}), (2, 5, -1, {"v": 7})]
+>>> without_cancelling(Delta.from_batch(Batch.from_rows(schema, rows)), Layout.of(schema), Strings()).le.tolist()
+[2]
 """
 
 from __future__ import annotations
@@ -16,7 +24,6 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
 
 from streamproof.events import weights
 from streamproof.events.batch import Batch
@@ -24,7 +31,7 @@ from streamproof.events.order import no_values, plain_array
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.cells import Ints, Layout, Strings
-from streamproof.kernels.compiled import loop
+from streamproof.kernels.columns_loops import all_once, extent, mix, suspects_loop, total, totals
 from streamproof.kernels.interning import Interner
 from streamproof.thresholds import SMALL_SUMS
 
@@ -75,7 +82,7 @@ class Delta:
     def extent(self) -> Extent:
         """How far its rows reach; there must be some."""
         if self._extent is None:
-            object.__setattr__(self, "_extent", Extent(*_extent(self.le, self.re, self.w)))
+            object.__setattr__(self, "_extent", Extent(*extent(self.le, self.re, self.w)))
         assert self._extent is not None
         return self._extent
 
@@ -87,7 +94,7 @@ class Delta:
 
     def total(self) -> int:
         """The exact sum of the weights."""
-        found, bits = _total(self.w)
+        found, bits = total(self.w)
         return int(found) if (int(bits) + 1) * len(self) < 1 << SMALL_SUMS.now else weights.total(self.w)
 
     def net(self, is_net: bool = True) -> Delta:
@@ -175,13 +182,13 @@ def net_weights(delta: Delta, at: Ints, layout: Layout, strings: Strings) -> tup
     for n, column in enumerate((*times, *cells)):
         identity[:, n] = column[at]
     known = Interner(identity.shape[1], 1 << len(at).bit_length())
-    found: tuple[Ints, Ints] = _totals(known.intern(identity), delta.w[at])
+    found: tuple[Ints, Ints] = totals(known.intern(identity), delta.w[at])
     return found
 
 
 def _summed(delta: Delta, cells: Sequence[Ints]) -> tuple[Ints, Ints]:
     identity = np.column_stack([delta.group, delta.le, delta.re, *cells])
-    found: tuple[Ints, Ints] = _totals(Interner(identity.shape[1]).intern(identity), delta.w)
+    found: tuple[Ints, Ints] = totals(Interner(identity.shape[1]).intern(identity), delta.w)
     return found
 
 
@@ -191,68 +198,23 @@ def _are_different(columns: tuple[Ints, ...]) -> bool:
         return True
     marks = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
-        _mix(marks, column)
-    different: bool = _all_once(marks)
+        mix(marks, column)
+    different: bool = all_once(marks)
     return different
 
 
-@loop
-def _extent(le, re, w):  # type: ignore[no-untyped-def]
-    least_le = greatest_le = le[0]
-    greatest_re, least_w, greatest_w = re[0], w[0], w[0]
-    longest = np.int64(0)
-    for n in range(len(le)):
-        least_le, greatest_le = min(least_le, le[n]), max(greatest_le, le[n])
-        greatest_re = max(greatest_re, re[n])
-        longest = max(longest, re[n] - le[n] if le[n] > BEGINNING else np.int64(FOREVER))
-        least_w, greatest_w = min(least_w, w[n]), max(greatest_w, w[n])
-    return least_le, greatest_le, greatest_re, longest, least_w, greatest_w
-
-
-@loop
-def _total(w):  # type: ignore[no-untyped-def]
-    """The sum of weights, and the bits that any of them has: none is greater than these."""
-    found = bits = np.int64(0)
-    for n in range(len(w)):
-        found += w[n]
-        bits |= w[n] ^ (w[n] >> 63)
-    return found, bits
-
-
-@loop
-def _mix(marks, column):  # type: ignore[no-untyped-def]
-    """Bring a column into the hashes of rows."""
-    for n in range(len(marks)):
-        h = (marks[n] ^ np.uint64(column[n])) * np.uint64(0xBF58476D1CE4E5B9)
-        marks[n] = (h ^ (h >> np.uint64(29))) + np.uint64(0x9E3779B97F4A7C15)
-
-
-@njit(cache=True)
-def _all_once(marks):  # type: ignore[no-untyped-def]
-    """Whether all hashes are different; 0 counts as met before."""
-    size = 64
-    while size < 2 * len(marks):
-        size *= 2
-    table = np.zeros(size, np.uint64)
-    for mark in marks:
-        at = (mark * np.uint64(0x94D049BB133111EB)) >> np.uint64(32) & np.uint64(size - 1)
-        while table[at] != 0 and table[at] != mark:
-            at = (at + np.uint64(1)) & np.uint64(size - 1)
-        if table[at] == mark:
-            return False
-        table[at] = mark
-    return True
-
-
-@njit(cache=True)
-def _totals(codes, w):  # type: ignore[no-untyped-def]
-    """Per number the sum of the weights, and the first row that has it; numbers count up from 0."""
-    count = codes.max() + 1
-    totals = np.zeros(count, np.int64)
-    firsts = np.full(count, -1, np.int64)
-    for row in range(len(codes)):
-        code = codes[row]
-        totals[code] += w[row]
-        if firsts[code] < 0:
-            firsts[code] = row
-    return totals, firsts
+def without_cancelling(delta: Delta, layout: Layout, strings: Strings) -> Delta:
+    """The same sum with nothing that cancels. Law: `consolidate` of both is equal."""
+    if not len(delta) or delta.extent.least_w > 0 or delta.extent.greatest_w < 0:
+        return delta
+    suspects = suspects_loop(delta.group, delta.le, delta.re, delta.w)
+    if not suspects.any():
+        return delta
+    if suspects.all():
+        return consolidate(delta, layout, strings)
+    doubtful = np.flatnonzero(suspects)
+    totals, firsts = net_weights(delta, doubtful, layout, strings)
+    w = delta.w.copy()
+    w[doubtful] = 0
+    w[doubtful[firsts]] = totals
+    return replace(delta, w=w).take(w != 0)

@@ -10,14 +10,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from streamproof.kernels.cells import Cells, Ints
-from streamproof.kernels.compiled import loop
+from streamproof.kernels.columns_loops import EMPTY, column, fill, intern, intern_plain, plain_columns
 from streamproof.thresholds import INTERNED, PLAIN_NUMBERS
-
-EMPTY = -1
-SEED = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Interner:
@@ -43,7 +39,7 @@ class Interner:
         codes = np.empty(len(rows), np.int64)
         done = 0
         while True:
-            done, self._spare = _intern(rows, done, codes, self._table, self._rows, self._used, self._free, self._spare)
+            done, self._spare = intern(rows, done, codes, self._table, self._rows, self._used, self._free, self._spare)
             if done == len(rows):
                 return codes
             self._grow()  # numbers ran out: twice the room, and go on where we stopped
@@ -56,7 +52,7 @@ class Interner:
             self._small = np.full(PLAIN_NUMBERS.now, EMPTY, np.int32)
         while True:
             state = self._table, self._rows, self._used, self._free, self._spare, self._small
-            done, self._spare = _intern_plain(first, second, done, codes, *state)
+            done, self._spare = intern_plain(first, second, done, codes, *state)
             if done == len(second):
                 return codes
             self._grow()
@@ -67,12 +63,12 @@ class Interner:
 
     def column(self, codes: Ints, number: int) -> Ints:
         """One cell of the rows of numbers."""
-        cells: Ints = _column(self._rows, number, codes)
+        cells: Ints = column(self._rows, number, codes)
         return cells
 
     def plain_columns(self, codes: Ints) -> tuple[Ints, Ints, bool]:
         """The first two cells of the rows of numbers, and whether the third is 0 in all."""
-        found: tuple[Ints, Ints, bool] = _plain_columns(self._rows, codes)
+        found: tuple[Ints, Ints, bool] = plain_columns(self._rows, codes)
         return found
 
     def keep_only(self, live: Ints) -> None:
@@ -98,7 +94,7 @@ class Interner:
 
     def _rehash(self, size: int) -> None:
         self._table = np.full(size, EMPTY, np.int64)
-        _fill(self._table, self._rows, np.flatnonzero(self._used))
+        fill(self._table, self._rows, np.flatnonzero(self._used))
 
     def export(self) -> tuple[Ints, Cells]:
         """The numbers in use and their rows, for a snapshot."""
@@ -117,114 +113,3 @@ class Interner:
         made._spare = len(free)
         made._rehash(len(made._table))
         return made
-
-
-@njit(cache=True, inline="always")
-def _mixed(h, cell):  # type: ignore[no-untyped-def]
-    """A hash with one more cell in it (multiply and xor-shift, as splitmix does)."""
-    h ^= np.uint64(cell)
-    h *= np.uint64(0xBF58476D1CE4E5B9)
-    h ^= h >> np.uint64(27)
-    h *= np.uint64(0x94D049BB133111EB)
-    return h ^ (h >> np.uint64(31))
-
-
-@loop
-def hash_row(rows, row):  # type: ignore[no-untyped-def]
-    """A well-mixed 64-bit hash of a row of cells."""
-    h = SEED
-    for n in range(rows.shape[1]):
-        h = _mixed(h, rows[row, n])
-    return h
-
-
-@loop
-def same_row(a, i, b, j):  # type: ignore[no-untyped-def]
-    """Whether two rows have the same cells."""
-    for n in range(a.shape[1]):
-        if a[i, n] != b[j, n]:
-            return False
-    return True
-
-
-@loop
-def _intern(rows, start, codes, table, known, used, free, spare):  # type: ignore[no-untyped-def]
-    """Intern from ``start`` on; stops early where no number is left."""
-    mask = np.uint64(len(table) - 1)
-    for i in range(start, len(rows)):
-        at = hash_row(rows, i) & mask
-        while True:
-            code = table[at]
-            if code == EMPTY:
-                if spare == 0:
-                    return i, spare
-                spare -= 1
-                code = free[spare]
-                table[at] = code
-                for n in range(rows.shape[1]):
-                    known[code, n] = rows[i, n]
-                used[code] = True
-                break
-            if same_row(known, code, rows, i):
-                break
-            at = (at + np.uint64(1)) & mask
-        codes[i] = code
-    return len(rows), spare
-
-
-@loop
-def _intern_plain(first, second, start, codes, table, known, used, free, spare, small):  # type: ignore[no-untyped-def]
-    """As `_intern`, for rows (first, second, 0)."""
-    mask = np.uint64(len(table) - 1)
-    for i in range(start, len(second)):
-        is_small = first[i] == 0 and 0 <= second[i] < len(small)
-        if is_small and small[second[i]] != EMPTY:
-            codes[i] = small[second[i]]
-            continue
-        at = _mixed(_mixed(_mixed(SEED, first[i]), second[i]), 0) & mask
-        while True:
-            code = table[at]
-            if code == EMPTY:
-                if spare == 0:
-                    return i, spare
-                spare -= 1
-                code = free[spare]
-                table[at] = code
-                known[code, 0], known[code, 1], known[code, 2] = first[i], second[i], 0
-                used[code] = True
-                break
-            if known[code, 1] == second[i] and known[code, 0] == first[i] and known[code, 2] == 0:
-                break
-            at = (at + np.uint64(1)) & mask
-        codes[i] = code
-        if is_small:
-            small[second[i]] = code
-    return len(second), spare
-
-
-@njit(cache=True)
-def _column(rows, number, codes):  # type: ignore[no-untyped-def]
-    out = np.empty(len(codes), np.int64)
-    for i in range(len(codes)):
-        out[i] = rows[codes[i], number]
-    return out
-
-
-@njit(cache=True)
-def _plain_columns(rows, codes):  # type: ignore[no-untyped-def]
-    first, second = np.empty(len(codes), np.int64), np.empty(len(codes), np.int64)
-    rest = np.int64(0)
-    for i in range(len(codes)):
-        first[i], second[i] = rows[codes[i], 0], rows[codes[i], 1]
-        rest |= rows[codes[i], 2]
-    return first, second, rest == 0
-
-
-@loop
-def _fill(table, known, codes):  # type: ignore[no-untyped-def]
-    mask = np.uint64(len(table) - 1)
-    for code in codes:
-        at = hash_row(known, code) & mask
-        while table[at] != EMPTY:
-            at = (at + np.uint64(1)) & mask
-        table[at] = code

@@ -23,22 +23,19 @@ What comes is only put aside, until something is taken away: many sources never 
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from streamproof.events import weights
 from streamproof.events.order import Flags
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING
 from streamproof.kernels.cells import MAX_COLUMNS, Cells, Ints, Layout, Strings
-from streamproof.kernels.compiled import loop
 from streamproof.kernels.delta import Delta, concat, consolidate
 from streamproof.kernels.interning import Interner
+from streamproof.kernels.store_loops import IN_DOUBT, add, events_loop, insertions_loop
 from streamproof.thresholds import INVENTORY
-
-IN_DOUBT: Final = -1
 
 
 class Posted(NamedTuple):
@@ -71,7 +68,7 @@ class Inventory:
 
     def post(self, delta: Delta) -> Posted | None:
         """Take a batch in if it is legal beyond doubt; if not, nothing has changed."""
-        events = _insertions(delta.le, delta.re, delta.w, self.frontier)
+        events = insertions_loop(delta.le, delta.re, delta.w, self.frontier)
         if events == IN_DOUBT:
             delta = consolidate(delta, self._layout, self._strings)
             events = self._changes(delta)
@@ -113,7 +110,7 @@ class Inventory:
             return IN_DOUBT
         cells[:, 1] = 0
         same_but_end = Interner(cells.shape[1], 1 << len(cells).bit_length()).intern(cells)
-        events: int = _events(same_but_end, delta.le, delta.re, delta.w, self.frontier)
+        events: int = events_loop(same_but_end, delta.le, delta.re, delta.w, self.frontier)
         return events
 
     def _look(self) -> None:
@@ -123,7 +120,7 @@ class Inventory:
             self._aside, self._more = [], 0
             codes = self._rows.intern(self._cells(delta))
             self._make_room(codes)
-            _add(self._counts, codes, delta.w)
+            add(self._counts, codes, delta.w)
 
     def _table(self) -> tuple[Ints, Cells, Flags]:
         """The rows that were looked at, by their numbers, and which of them may still change."""
@@ -155,41 +152,3 @@ class Inventory:
             self._rows.keep_only(codes[here])
             self._strings.keep_only(self._layout.string_codes(rows[here, 2:]))
         self._forget_at = max(INVENTORY.now, 2 * (len(self._rows) + self._more))
-
-
-@loop
-def _insertions(le, re, w, cti):  # type: ignore[no-untyped-def]
-    """How many inserts rows are, if they are nothing else and all legal."""
-    events = 0
-    for n in range(len(le)):
-        if w[n] < 1 or re[n] <= le[n] or le[n] < cti:
-            return IN_DOUBT
-        events += w[n]
-    return events
-
-
-@njit(cache=True)
-def _events(groups, le, re, w, cti):  # type: ignore[no-untyped-def]
-    """How many events net rows are, if none of them changes anything before the CTI.
-
-    In a group, rows differ in their ends alone: one that goes and one that comes are one event.
-    """
-    size = groups.max() + 1 if len(groups) else 0
-    come, gone, early = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.bool_)
-    for n in range(len(groups)):
-        if re[n] <= le[n] or (le[n] < cti and re[n] < cti):
-            return IN_DOUBT
-        early[groups[n]] = le[n] < cti
-        if w[n] > 0:
-            come[groups[n]] += w[n]
-        else:
-            gone[groups[n]] -= w[n]
-    if np.any(early & (come != gone)):
-        return IN_DOUBT
-    return np.maximum(come, gone).sum()
-
-
-@loop
-def _add(counts, codes, w):  # type: ignore[no-untyped-def]
-    for n in range(len(codes)):
-        counts[codes[n]] += w[n]

@@ -1,6 +1,8 @@
 """Linear operators: a function of one row at a time, so no state, and retractions pass like everything else.
 
-where, select, shift, extend, to_point, point_at_end, and alter_duration where it does not read re.
+where, select, shift, extend, to_point, point_at_end, union, and alter_duration. Where alter_duration reads re, a live
+event's new end may lie anywhere after its start: then output is sealed up to the least start of an event whose end is
+still open, and those are remembered.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ import pyarrow as pa
 
 from streamproof.errors import RunError
 from streamproof.events.time import BEGINNING, FOREVER, Span, show_tick
-from streamproof.kernels.base import Context, Stateless
+from streamproof.kernels.base import Context, State, Stateless, array, number
 from streamproof.kernels.cells import Ints
 from streamproof.kernels.delta import Delta, concat
-from streamproof.kernels.expressions import Columns, LostRows, compile_expression, keep
+from streamproof.kernels.expressions.columns import Columns, LostRows, keep
+from streamproof.kernels.expressions.compile import compile_expression
+from streamproof.kernels.store import Store
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.expr import LIFE_END, LIFE_START, Col, Expr
@@ -217,3 +221,59 @@ def _node(typed: Typed, kind: type[N]) -> N:
 def _ticks(span: Span) -> int:
     assert isinstance(span, int), "a typed plan holds ticks"
     return span
+
+
+class EndDependentDurationKernel(Stateless):
+    """``[le, le + dur)`` with a dur that reads re."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        assert isinstance(typed.node, nodes.AlterDuration)
+        self._duration = duration_of(typed.node, typed, context)
+        self.live = Store(width=1)  # lifetimes that reach to the frontier or past it; payloads do not matter
+        self.frontier = BEGINNING
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        nothing = np.zeros((len(delta), 1), np.int64)
+        self.live.add(np.zeros(len(delta), np.int64), delta.le, delta.re, delta.w, nothing)
+        self.frontier = max(self.frontier, delta.frontier)
+        self.live.drop(self.frontier)
+        return self._duration(delta).at(self._sealed())
+
+    def _sealed(self) -> int:
+        starts = self.live.events().le
+        if self.frontier >= FOREVER or not len(starts):
+            return self.frontier
+        return min(self.frontier, int(starts.min()))
+
+    def snapshot(self) -> State:
+        events = self.live.events()
+        return {"frontier": self.frontier, "le": events.le, "re": events.re, "w": events.w}
+
+    def restore(self, state: State) -> None:
+        le, re, w = (array(state, name) for name in ("le", "re", "w"))
+        self.live.add(np.zeros(len(le), np.int64), le, re, w, np.zeros((len(le), 1), np.int64))
+        self.frontier = number(state, "frontier")
+
+    def live_rows(self) -> int:
+        return len(self.live)
+
+
+class UnionKernel(Stateless):
+    """Bag union. Its only state is how far each input has come."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        self.frontiers = [BEGINNING] * len(typed.inputs)
+        names, self._types = typed.schema.names, [kind.arrow for _, kind in typed.schema]
+        self._positions = [[part.schema.names.index(name) for name in names] for part in typed.inputs]
+
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        self.frontiers[port] = max(self.frontiers[port], delta.frontier)
+        picked = (delta.columns[n] for n in self._positions[port])
+        columns = tuple(c if c.type == kind else c.cast(kind) for c, kind in zip(picked, self._types, strict=True))
+        return replace(delta, columns=columns, frontier=min(self.frontiers))
+
+    def snapshot(self) -> State:
+        return {"frontiers": np.array(self.frontiers, np.int64)}
+
+    def restore(self, state: State) -> None:
+        self.frontiers = array(state, "frontiers").tolist()

@@ -12,23 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from streamproof.events import weights
 from streamproof.events.schema import Schema, Type
 from streamproof.events.time import show_tick
-from streamproof.kernels.base import Context, State
-from streamproof.kernels.cells import PLAIN, Cells, Ints, Layout, plain_cells
-from streamproof.kernels.compiled import loop
+from streamproof.kernels.base import Context, State, array
+from streamproof.kernels.cells import PLAIN, Bools, Cells, Ints, Layout, plain_cells
 from streamproof.kernels.delta import Delta
-from streamproof.kernels.expressions import Columns, Evaluation, compile_expression, keep
+from streamproof.kernels.expressions.columns import Columns, keep
+from streamproof.kernels.expressions.compile import Evaluation, compile_expression
 from streamproof.kernels.interning import Interner
-from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W, gather, ordered
-from streamproof.kernels.store import Found
+from streamproof.kernels.store import Found, gather, ordered
+from streamproof.kernels.store_loops import LE, PAYLOAD, RE, W, meet
 from streamproof.plan.expr import LIFE_START, TRUE, Call, Cast, Col, Expr, Side, all_of, columns_of, conjuncts
 from streamproof.plan.functions import common_type
 from streamproof.plan.rewrites.substitute import can_fail
@@ -36,7 +35,6 @@ from streamproof.plan.typing import Scope, type_of
 from streamproof.thresholds import JOIN_KEYS
 
 SIDES: Final[tuple[Side, Side]] = ("l", "r")
-Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 # --- the condition ----------------------------------------------------------------------------------------------------
@@ -158,20 +156,6 @@ class Keys:
         self.known = Interner.restore(self.known.width, array(state, "key_codes"), array(state, "key_rows"))
 
 
-def array(state: State, name: str) -> Ints:
-    """An array of a snapshot."""
-    value = state[name]
-    assert isinstance(value, np.ndarray)
-    return value
-
-
-def number(state: State, name: str) -> int:
-    """A number of a snapshot."""
-    value = state[name]
-    assert isinstance(value, int)
-    return value
-
-
 # --- one side ---------------------------------------------------------------------------------------------------------
 
 
@@ -202,7 +186,7 @@ class SideReader:
             named = [expr.name for expr in exprs if isinstance(expr, Col)]
             self._plain = [self.names.index(n) for n in named], [self.names.index(n) for n in self.stored]
 
-    def read(self, delta: Delta, *, spare: int = 0) -> tuple[Cells, Flags]:
+    def read(self, delta: Delta, *, spare: int = 0) -> tuple[Cells, Bools]:
         """The rows that can match, as the rows of a run with ``spare`` more cells; and which rows those are."""
         if self._plain is not None:
             values, payload = ([delta.columns[n] for n in part] for part in self._plain)
@@ -245,7 +229,7 @@ class SideReader:
         lost = self.keys.context.lost_rows(len(delta))
         return Columns({**named, Col(LIFE_START, self.side): pa.array(delta.le)}, len(delta), lost=lost)
 
-    def _able(self, columns: Columns, found: list[tuple[pa.Array, bool]]) -> Flags:
+    def _able(self, columns: Columns, found: list[tuple[pa.Array, bool]]) -> Bools:
         """Rows that their own conditions keep and whose key is not null."""
         able = np.ones(columns.rows, np.bool_)
         for condition in self._alone:
@@ -301,7 +285,7 @@ class Pairs:
         key, le, re, w = (np.empty(len(self), np.int64) for _ in range(4))
         done = 0
         for others, at in self.found.parts:
-            one, other = _meet(self._rows, self.found.query, others, at, done, key, le, re, w)
+            one, other = meet(self._rows, self.found.query, others, at, done, key, le, re, w)
             if (int(one) + 1) * (int(other) + 1) > weights.MOST:
                 self._refuse_overflow(others, at, done, node)
             done += len(at)
@@ -337,19 +321,6 @@ class Pairs:
         mask = keep(residual(columns))
         mask = mask if columns.lost is None else mask & columns.lost.kept
         return self if mask.all() else Pairs(self._readers, self._port, self._rows, self.found.where(mask))
-
-
-@loop
-def _meet(rows, query, others, at, done, key, le, re, w):  # type: ignore[no-untyped-def]
-    """Write down the pairs of one run, after those of others; the bits that any of the weights has, by side."""
-    one = other = np.int64(0)
-    for n in range(len(at)):
-        i, j = query[done + n], at[n]
-        key[done + n], w[done + n] = rows[i, KEY], rows[i, W] * others[j, W]
-        le[done + n], re[done + n] = max(rows[i, LE], others[j, LE]), min(rows[i, RE], others[j, RE])
-        one |= rows[i, W] ^ (rows[i, W] >> 63)
-        other |= others[j, W] ^ (others[j, W] >> 63)
-    return one, other
 
 
 def residual_of(condition: Condition, scope: Scope) -> Evaluation | None:

@@ -13,20 +13,18 @@ changes concern history from c on.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from streamproof.errors import RunError
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.base import Context, State
+from streamproof.kernels.base import Context, State, array, number
 from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta, concat
-from streamproof.kernels.pairs import Keys, array, cells_of, number
-from streamproof.kernels.runs import KEY, LE, PAYLOAD, W, compare_all, merged, ordered, pick
-from streamproof.kernels.store import Store
+from streamproof.kernels.lifetimes_loops import NO_MAX, changes_loop, session_ends
+from streamproof.kernels.pairs import Keys, cells_of
+from streamproof.kernels.store import Store, merged, ordered, pick
+from streamproof.kernels.store_loops import KEY, LE, PAYLOAD
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
-
-NO_MAX = 0
 
 
 class SessionKernel:
@@ -63,12 +61,12 @@ class SessionKernel:
         old = self.events.of_keys(touched)
         new = merged(old, rows, before=BEGINNING)
         self.events.put(rows)
-        changes = _changes(old, self._ends(old), new, self._ends(new))
+        changes = changes_loop(old, self._ends(old), new, self._ends(new))
         parts = [self._delta(pick(rows, at), end, w) for rows, (at, end, w) in zip((old, new), changes, strict=True)]
         return concat(parts, frontier=BEGINNING)
 
     def _ends(self, rows: Cells) -> Ints:
-        ends: Ints = _session_ends(rows, self.timeout, self.max)
+        ends: Ints = session_ends(rows, self.timeout, self.max)
         if len(ends) and ends.max() > FOREVER:
             raise RunError(
                 f"a session ends after 2^62 ticks: at {ends.max()}",
@@ -109,50 +107,3 @@ class SessionKernel:
     def live_rows(self) -> int:
         self._settle()
         return len(self.events)
-
-
-@njit(cache=True)
-def _session_ends(rows, timeout, longest):  # type: ignore[no-untyped-def]
-    """Where each row's session ends."""
-    ends = np.empty(len(rows), np.int64)
-    first = 0
-    while first < len(rows):
-        last = first  # the last row of the session
-        while (
-            last + 1 < len(rows)
-            and rows[last + 1, KEY] == rows[first, KEY]
-            and rows[last + 1, LE] - rows[last, LE] < timeout
-            and (longest == NO_MAX or rows[last + 1, LE] - rows[first, LE] < longest)
-        ):
-            last += 1
-        end = rows[last, LE] + timeout
-        ends[first : last + 1] = end if longest == NO_MAX else min(end, rows[first, LE] + longest)
-        first = last + 1
-    return ends
-
-
-@njit(cache=True)
-def _changes(old, old_ends, new, new_ends):  # type: ignore[no-untyped-def]
-    """Which rows of the old and of the new events are to go out, with which ends and weights."""
-    gone, come = np.empty((3, len(old)), np.int64), np.empty((3, len(new)), np.int64)
-    i = j = went = came = 0
-    while i < len(old) or j < len(new):
-        order = 1
-        if j >= len(new):
-            order = -1
-        elif i < len(old):
-            order = compare_all(old, i, new, j)
-        same_end = order == 0 and old_ends[i] == new_ends[j]
-        if order <= 0:
-            w = old[i, W] - (new[j, W] if same_end else 0)
-            if w != 0:
-                gone[0, went], gone[1, went], gone[2, went] = i, old_ends[i], -w
-                went += 1
-        if order >= 0 and not same_end:
-            come[0, came], come[1, came], come[2, came] = j, new_ends[j], new[j, W]
-            came += 1
-        if order <= 0:
-            i += 1
-        if order >= 0:
-            j += 1
-    return gone[:, :went], come[:, :came]

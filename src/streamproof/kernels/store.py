@@ -1,8 +1,19 @@
 """The event store: live events by key and start, for finding those whose lifetimes meet an interval.
 
-Events lie in a few sorted runs, each at least twice as long as the next, so that a small batch rewrites little. Equal
-events are one row with a weight. A retraction is taken off the row it retracts, in place.
+Events lie in a few sorted *runs*, each at least twice as long as the next, so that a small batch rewrites little (as in
+an LSM tree). A retraction is taken off the row it retracts, in place.
 
+A run is one matrix. A row is key, le, re, w and the payload's cells; rows are sorted by key, le, payload and re, and
+equal events are one row with a weight. Above it lie the latest ends of every 16, 256 and 4,096 rows, so a search steps
+over stretches of the past at once. However mixed lifetimes are, it looks at about 16 rows per event found.
+
+    latest end of 4,096 rows   ┌───────────────── 97 ─────────────────┐   who looks for re > 98 skips all of it
+                  256 rows     ┌── 41 ──┐┌── 97 ──┐ …
+                   16 rows     ┌12┐┌41┐…
+    rows by (key, le)          · · · · · · · · · ·
+
+>>> ordered(ints(1, 1, 1), ints(5, 0, 5), ints(7, 10, 7), ints(1, 1, 1), np.array([[43], [42], [43]])).tolist()
+[[1, 0, 10, 1, 42], [1, 5, 7, 2, 43]]
 >>> store = Store(width=1)
 >>> store.add(ints(1, 1), ints(0, 5), ints(10, 7), ints(1, 1), np.array([[42], [43]]))
 >>> found = store.overlapping(ints(1), ints(8), ints(9))
@@ -22,31 +33,33 @@ import numpy.typing as npt
 
 from streamproof.events.time import BEGINNING
 from streamproof.events.weights import MOST_LISTED
-from streamproof.kernels import probing
+from streamproof.kernels import store_loops
 from streamproof.kernels.cells import Cells, Ints
-from streamproof.kernels.runs import (
+from streamproof.kernels.sorting import order_by
+from streamproof.kernels.store_loops import (
     KEY,
     LE,
     LEAST,
     PAYLOAD,
     RE,
-    Run,
     W,
+    arranged_loop,
     cancel,
-    gather,
+    compare_all,
+    copy_lasting,
+    gather_loop,
     how_many_last,
-    ints,
-    lasting,
-    look,
-    merged,
-    ordered,
-    pick,
+    is_stretch,
+    latest_ends,
+    merge_loop,
+    pick_loop,
+    settle_loop,
 )
 from streamproof.plan.limits import too_many_rows
-from streamproof.thresholds import STORE_NEW
+from streamproof.thresholds import STORE_NEW, TIES
 
 
-class Events(NamedTuple):
+class StoredEvents(NamedTuple):
     """Columns of stored events."""
 
     key: Ints
@@ -174,7 +187,7 @@ class Store:
         queries, parts, room = [], [], self._most
         for run in self._runs:
             if run.latest > earliest:
-                query, at, size = probing.probe(*run.searched, key, lowest, start, end, self._before, room)
+                query, at, size = store_loops.probe(*run.searched, key, lowest, start, end, self._before, room)
                 if size > room:
                     raise too_many_rows(self._most, at="")
                 room -= size
@@ -186,7 +199,7 @@ class Store:
     def meeting(self, start: int, end: int) -> tuple[Ints, Ints, Ints]:
         """Key, le and re of the events of all keys with ``le < end`` and ``re > start``, run by run."""
         met = [run for run in self._runs if run.latest > start]
-        found = [(run.rows, probing.meeting(*run.searched, start, end, self._before)) for run in met]
+        found = [(run.rows, store_loops.meeting(*run.searched, start, end, self._before)) for run in met]
         if len(found) == 1:
             rows, at = found[0]
             return gather(rows, at, KEY), gather(rows, at, LE), gather(rows, at, RE)
@@ -209,14 +222,14 @@ class Store:
         """For each query the first ``le`` of its key in ``[start, end)``; ``end`` if there is none."""
         best = end.copy()
         for run in self._runs:
-            probing.first_starts(run.rows, key, start, end, self._before, best)
+            store_loops.first_starts(run.rows, key, start, end, self._before, best)
         return best
 
     def same_start(self, rows: Cells, depth: int) -> Found:
         """Events with the key, le and first ``depth`` payload cells of given rows, at most one for each of them."""
         answers, offset = np.full(len(rows), -1, np.int64), 0
         for run in self._runs:
-            probing.same_start(run.rows, rows, depth, self._before, answers, offset)
+            store_loops.same_start(run.rows, rows, depth, self._before, answers, offset)
             offset += len(run.rows)
         return self._numbered(answers)
 
@@ -233,7 +246,7 @@ class Store:
         """Every event of some keys, which come in order and without repetition, as the rows of a run."""
         found = self._none()
         for run in reversed(self._runs):
-            part = pick(run.rows, probing.key_rows(run.rows, keys, self._before))
+            part = pick(run.rows, store_loops.key_rows(run.rows, keys, self._before))
             found = merged(part, found, before=self._before) if len(found) else part
         return found
 
@@ -268,7 +281,7 @@ class Store:
         """How many rows lie here, also those of events that are gone."""
         return sum(len(run.rows) for run in self._runs)
 
-    def events(self) -> Events:
+    def events(self) -> StoredEvents:
         """The columns of every event."""
         return columns_of(self.all_rows())
 
@@ -287,7 +300,91 @@ class Store:
         return sum(column.nbytes for run in self._runs for column in run.searched)
 
 
-def columns_of(rows: Cells) -> Events:
+def columns_of(rows: Cells) -> StoredEvents:
     """The columns of rows."""
     key, le, re, w = (np.ascontiguousarray(rows[:, n]) for n in (KEY, LE, RE, W))
-    return Events(key, le, re, w, rows[:, PAYLOAD:])
+    return StoredEvents(key, le, re, w, rows[:, PAYLOAD:])
+
+
+def ints(*values: int) -> Ints:
+    return np.array(values, np.int64)
+
+
+def ordered(key: Ints, le: Ints, re: Ints, w: Ints, cells: Cells, *, spare: int = 0) -> Cells:
+    """Signed events as the rows of a run: equal ones merge, and those that cancel vanish.
+
+    ``spare`` cells after the payload are 0.
+    """
+    if not len(key):
+        return np.empty((0, PAYLOAD + cells.shape[1] + spare), np.int64)
+    # for columns that may not be written to, all that is compiled would be compiled once more
+    key, le, re, w = (column if column.flags.writeable else column.copy() for column in (key, le, re, w))
+    rows: Cells = arranged_loop(order_by(key, le), key, le, re, w, cells, spare)
+    return rows[: settle_loop(rows, TIES.now)]
+
+
+def merged(first: Cells, second: Cells, *, before: int) -> Cells:
+    """Two runs as one, without the events that ended before an instant."""
+    if not len(first) or not len(second):
+        return lasting(second if not len(first) else first, before=before)
+    rows = np.empty((len(first) + len(second), first.shape[1]), np.int64)
+    if compare_all(first, len(first) - 1, second, 0) < 0:  # one follows the other, as in a stream of one key
+        size = copy_lasting(second, before, rows, copy_lasting(first, before, rows, 0))
+    else:
+        size = merge_loop(first, second, before, rows)
+    kept = rows[:size]
+    return kept if 2 * size > len(rows) else kept.copy()  # a small rest must not hold on to a large matrix
+
+
+def lasting(rows: Cells, *, before: int, copy: bool = True) -> Cells:
+    """A run without the events that ended before an instant; a copy, unless that is not needed."""
+    size = how_many_last(rows, before)
+    if size == len(rows):
+        return rows.copy() if copy else rows
+    kept = np.empty((size, rows.shape[1]), np.int64)
+    copy_lasting(rows, before, kept, 0)
+    return kept
+
+
+def where(rows: Cells, mask: npt.NDArray[np.bool_]) -> Cells:
+    """The rows that a mask keeps; the rows themselves if it keeps all."""
+    return rows if mask.all() else pick(rows, np.flatnonzero(mask))
+
+
+class Run(NamedTuple):
+    """A sorted matrix of events and the latest ends above it."""
+
+    rows: Cells
+    by_16: Ints
+    by_256: Ints
+    by_4096: Ints
+    latest: int  # the latest end of all
+    longest: int  # the longest lifetime; infinite where one has no start
+    earliest: int  # the earliest end of all
+    least_weight: int
+
+    @staticmethod
+    def of(rows: Cells) -> Run:
+        return Run(rows, *latest_ends(rows))
+
+    @property
+    def searched(self) -> tuple[Cells, Ints, Ints, Ints]:
+        """What a search looks at."""
+        return self[:4]
+
+
+def gather(rows: Cells, at: Ints, column: int) -> Ints:
+    """One column of the rows at these positions."""
+    found: Ints = gather_loop(rows, at, column)
+    return found
+
+
+def pick(rows: Cells, at: Ints) -> Cells:
+    """The rows at these positions."""
+    found: Cells = pick_loop(rows, at)
+    return found
+
+
+def look(rows: Cells, at: Ints) -> Cells:
+    """The rows at these positions, for the time of one batch: where they lie together, they are not copied."""
+    return rows[at[0] : at[-1] + 1] if len(at) and is_stretch(at) else pick(rows, at)

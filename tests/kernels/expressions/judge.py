@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from streamproof.errors import PlanError, RunError
 from streamproof.events.schema import INT64
-from streamproof.kernels.expressions import Columns, compile_expression
+from streamproof.kernels.expressions.columns import Columns
+from streamproof.kernels.expressions.compile import compile_expression
 from streamproof.plan.expr import LIFE_END, LIFE_START, Call, Case, Col, Expr, transform
 from streamproof.plan.text import to_text
 from streamproof.plan.typing import bind, type_of

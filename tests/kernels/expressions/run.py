@@ -9,7 +9,8 @@ import pytest
 
 from streamproof.errors import RunError
 from streamproof.events.schema import Schema, Type, parse_type
-from streamproof.kernels.expressions import Columns, compile_expression
+from streamproof.kernels.expressions.columns import Columns
+from streamproof.kernels.expressions.compile import compile_expression
 from streamproof.plan.expr import Col, Expr
 from streamproof.plan.modules import Registry
 from streamproof.plan.parse import parse

@@ -10,7 +10,8 @@ import pytest
 
 from streamproof.errors import PlanError
 from streamproof.events.schema import Schema
-from streamproof.kernels.expressions import Columns, compile_expression
+from streamproof.kernels.expressions.columns import Columns
+from streamproof.kernels.expressions.compile import compile_expression
 from streamproof.plan.expr import Col
 from streamproof.plan.parse import parse
 from streamproof.plan.typing import Scope

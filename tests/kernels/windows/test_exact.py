@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from streamproof.kernels.cells import float_bits
-from streamproof.kernels.windows import exact
-from streamproof.kernels.windows.exact import FloatSums
+from streamproof.kernels.windows.shared import exact, sums_loops
+from streamproof.kernels.windows.shared.exact import FloatSums
 
 calm = settings(deadline=None)  # the first call compiles
 floats = st.floats(allow_nan=False, allow_infinity=False)
@@ -86,24 +86,24 @@ def test_integers_sum_exactly_or_say_that_they_do_not_fit(pairs: list[tuple[int,
     limbs = np.zeros((1, exact.INT_LIMBS), np.int64)
     row, event = np.zeros(len(pairs), np.int64), np.arange(len(pairs))
     values, w = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
-    exact.add_ints(limbs, 0, values, row, event, w)
-    found, lost = exact.whole(limbs)
+    sums_loops.add_ints(limbs, 0, values, row, event, w)
+    found, lost = sums_loops.whole(limbs)
     truth = sum(value * times for value, times in pairs)
     assert bool(lost[0]) == (not -(2**63) <= truth < 2**63)
     assert lost[0] or found[0] == truth
-    mantissa, exponent = exact.rounded(limbs, 0)
+    mantissa, exponent = sums_loops.rounded(limbs, 0)
     assert math.ldexp(float(mantissa[0]), int(exponent[0])) == float(truth)
 
 
 @calm
 @given(digits)
 def test_decimals_sum_exactly_or_say_that_they_do_not_fit(pairs: list[tuple[int, int]]) -> None:
-    limbs = np.zeros((1, exact.DECIMAL_LIMBS), np.int64)
+    limbs = np.zeros((1, sums_loops.DECIMAL_LIMBS), np.int64)
     low = np.array([value & (2**64 - 1) for value, _ in pairs], np.uint64).view(np.int64)
     high = np.array([value >> 64 for value, _ in pairs], np.int64)
     w = np.array([times for _, times in pairs], np.int64)
-    exact.add_decimals(limbs, 0, low, high, np.zeros(len(w), np.int64), np.arange(len(w)), w)
-    halves, lost = exact.decimals(limbs)
+    sums_loops.add_decimals(limbs, 0, low, high, np.zeros(len(w), np.int64), np.arange(len(w)), w)
+    halves, lost = sums_loops.decimals(limbs)
     truth = sum(value * times for value, times in pairs)
     assert bool(lost[0]) == (abs(truth) >= 10**38)
     assert lost[0] or (int(halves[0, 1]) << 64) + (int(halves[0, 0]) & (2**64 - 1)) == truth

@@ -16,8 +16,8 @@ from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Emission
 from streamproof.kernels.cells import Layout, Strings
 from streamproof.kernels.delta import Delta
-from streamproof.kernels.windows.changes import earliest_change
 from streamproof.kernels.windows.kernel import WindowKernel
+from streamproof.kernels.windows.shared.members import earliest_change
 from streamproof.plan import nodes
 from streamproof.plan.windows import Snapshot
 from streamproof.workbench.draw.choices import Choices

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from streamproof.events.time import FOREVER
-from streamproof.kernels.cells import Ints
-from streamproof.kernels.windows.outputs import UNKNOWN, Memory, Outputs
-from streamproof.kernels.windows.segments import Bools, Rows, Windows
+from streamproof.kernels.cells import Bools, Ints
+from streamproof.kernels.windows.shared.members import Rows, Windows
+from streamproof.kernels.windows.shared.outputs import UNKNOWN, Memory, Outputs
 from streamproof.thresholds import OUTPUT_PARTS
 
 Key = tuple[int, int]  # group and start; a window is 5 long

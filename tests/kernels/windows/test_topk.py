@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamproof.kernels.windows.topk import _near_top
+from streamproof.kernels.windows.recompute.recompute_loops import near_top
 
 MEMBERS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(-3, 3)), max_size=40)
 
@@ -19,5 +19,5 @@ def test_whoever_has_fewer_than_k_before_him_is_looked_at(members: list[tuple[in
     keys = np.array([member[1:] for member in members], np.int64).reshape(-1, 2)
     before = [sum(a[0] == b[0] and b[1:] < a[1:] for b in members) for a in members]
     found = np.empty(len(window), np.int64)
-    near = found[: _near_top(window, keys, np.empty(k, np.int64), found)].tolist()
+    near = found[: near_top(window, keys, np.empty(k, np.int64), found)].tolist()
     assert near == [n for n, count in enumerate(before) if count < k]

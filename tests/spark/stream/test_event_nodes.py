@@ -15,7 +15,7 @@ from streamproof.language.eql import loads
 from streamproof.plan.check import check
 from streamproof.workbench.case import Case
 from streamproof.workbench.draw.choices import RandomChoices
-from tests.kernels.lasting_events.random_nodes import random_node_case
+from tests.kernels.event_driven.random_nodes import random_node_case
 from tests.language.eql.queries import random_query_case
 from tests.spark.stream.multiplex import run_together
 from tests.spark.stream.splitting import Subject

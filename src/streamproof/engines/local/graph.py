@@ -22,9 +22,8 @@ from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context, Kernel, State
 from streamproof.kernels.base import number as number_of
-from streamproof.kernels.cancelling import without_cancelling
 from streamproof.kernels.cells import Layout
-from streamproof.kernels.delta import Delta, concat, consolidate
+from streamproof.kernels.delta import Delta, concat, consolidate, without_cancelling
 from streamproof.kernels.groups import EnterGroups, Groups, LeaveGroups
 from streamproof.kernels.linear import lifetime
 from streamproof.plan import nodes

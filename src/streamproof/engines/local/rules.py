@@ -10,24 +10,23 @@ from streamproof.kernels.base import Context, Kernel, Stateless
 from streamproof.kernels.chop import ChopKernel
 from streamproof.kernels.clip import ClipKernel
 from streamproof.kernels.delta import Delta
-from streamproof.kernels.join import JoinKernel
-from streamproof.kernels.lasting import CoalesceKernel, DistinctKernel, StitchKernel
-from streamproof.kernels.lasting_events.firing import DriftKernel, TransitionKernel
-from streamproof.kernels.lasting_events.kernel import DuringKernel
-from streamproof.kernels.lasting_events.pairing import PairingKernel
-from streamproof.kernels.lifetime import EndDependentDurationKernel
+from streamproof.kernels.equal_payloads import CoalesceKernel, DistinctKernel, StitchKernel
+from streamproof.kernels.event_driven.during import DuringKernel
+from streamproof.kernels.event_driven.firing import DriftKernel, TransitionKernel
+from streamproof.kernels.event_driven.pairing import PairingKernel
+from streamproof.kernels.join import JoinKernel, OuterJoinKernel
 from streamproof.kernels.linear import (
     AlterDurationKernel,
+    EndDependentDurationKernel,
     ExtendKernel,
     PointAtEndKernel,
     SelectKernel,
     ShiftKernel,
     ToPointKernel,
+    UnionKernel,
     WhereKernel,
 )
-from streamproof.kernels.outer import OuterJoinKernel
 from streamproof.kernels.session import SessionKernel
-from streamproof.kernels.union import UnionKernel
 from streamproof.kernels.windows.kernel import WindowKernel
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed

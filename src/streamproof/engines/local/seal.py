@@ -8,8 +8,8 @@ from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context, State, array, number
 from streamproof.kernels.cells import Ints, Layout
 from streamproof.kernels.delta import Delta
-from streamproof.kernels.runs import KEY, LE, PAYLOAD, RE, W
 from streamproof.kernels.store import Store
+from streamproof.kernels.store_loops import KEY, LE, PAYLOAD, RE, W
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 

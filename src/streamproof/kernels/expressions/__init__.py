@@ -10,6 +10,8 @@
 [False, False, True]
 """
 
+from __future__ import annotations
+
 from streamproof.kernels.expressions.columns import Columns, LostRows, keep
 from streamproof.kernels.expressions.compile import Evaluation, compile_expression
 

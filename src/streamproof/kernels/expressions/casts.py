@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from streamproof.errors import RunError
 from streamproof.events.notation import show_value
 from streamproof.events.schema import FLOAT64, INT64, NULL, STRING, Type, type_of_arrow
-from streamproof.kernels.expressions import decimals, reading, times, writing
-from streamproof.kernels.expressions.vectors import Datum, either, lost, null_flags, raw, relabel, vector
+from streamproof.kernels.expressions import decimals, text, times
+from streamproof.kernels.expressions.columns import Datum, either, lost, null_flags, raw, relabel, vector
 
 Convert = Callable[[pa.Array, Type], pa.Array]
 
@@ -87,7 +87,7 @@ def _float_to_decimal(array: pa.Array, to: Type) -> pa.Array:
     found = decimals.fit(relabel(unscaled, pa.decimal256(76, to.scale)), to)
     if clear.all():
         return found
-    rest = reading.read_decimal(writing.write_float(pc.filter(array, pa.array(~clear)), STRING), to)
+    rest = text.read_decimal(text.write_float(pc.filter(array, pa.array(~clear)), STRING), to)
     return pc.replace_with_mask(found, pa.array(~clear), rest)
 
 
@@ -102,27 +102,27 @@ def _bool_to_float(array: pa.Array, to: Type) -> pa.Array:
 CONVERSIONS: Final[dict[tuple[str, str], Convert]] = {
     ("int64", "float64"): _plain,
     ("int64", "decimal"): decimals.rescale,
-    ("int64", "string"): writing.write_plain,
+    ("int64", "string"): text.write_plain,
     ("int64", "bool"): _to_bool,
     ("float64", "int64"): _float_to_int,
     ("float64", "decimal"): _float_to_decimal,
-    ("float64", "string"): writing.write_float,
+    ("float64", "string"): text.write_float,
     ("float64", "bool"): _to_bool,
     ("decimal", "int64"): decimals.to_int,
     ("decimal", "float64"): decimals.to_float,
     ("decimal", "decimal"): decimals.rescale,
-    ("decimal", "string"): writing.write_decimal,
-    ("string", "int64"): reading.read_int,
-    ("string", "float64"): reading.read_float,
-    ("string", "decimal"): reading.read_decimal,
-    ("string", "bool"): reading.read_bool,
-    ("string", "date"): reading.read_date,
-    ("string", "timestamp"): reading.read_timestamp,
+    ("decimal", "string"): text.write_decimal,
+    ("string", "int64"): text.read_int,
+    ("string", "float64"): text.read_float,
+    ("string", "decimal"): text.read_decimal,
+    ("string", "bool"): text.read_bool,
+    ("string", "date"): text.read_date,
+    ("string", "timestamp"): text.read_timestamp,
     ("bool", "int64"): _plain,
     ("bool", "float64"): _bool_to_float,
-    ("bool", "string"): writing.write_plain,
+    ("bool", "string"): text.write_plain,
     ("date", "timestamp"): times.date_to_timestamp,
-    ("date", "string"): writing.write_plain,
+    ("date", "string"): text.write_plain,
     ("timestamp", "date"): times.timestamp_to_date,
-    ("timestamp", "string"): writing.write_timestamp,
+    ("timestamp", "string"): text.write_timestamp,
 }

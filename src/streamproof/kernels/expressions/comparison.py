@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamproof.kernels.expressions.vectors import Datum, raw
+from streamproof.kernels.expressions.columns import Datum, raw
 
 
 def equal(a: Datum, b: Datum) -> Datum:

@@ -21,12 +21,11 @@ from streamproof.events.order import no_values
 from streamproof.events.schema import BOOL, FLOAT64, NULL, Type
 from streamproof.kernels.expressions import logic, numbers, strings, times, udf
 from streamproof.kernels.expressions.casts import cast, widen
-from streamproof.kernels.expressions.columns import Columns
+from streamproof.kernels.expressions.columns import Columns, Datum, spread
 from streamproof.kernels.expressions.comparison import COMPARE
 from streamproof.kernels.expressions.decimals import rounded
 from streamproof.kernels.expressions.logic import Evaluate
 from streamproof.kernels.expressions.numbers import Kernel
-from streamproof.kernels.expressions.vectors import Datum, spread
 from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit
 from streamproof.plan.functions import common_type
 from streamproof.plan.text import to_text

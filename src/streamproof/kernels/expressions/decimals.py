@@ -18,15 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamproof.events.schema import MAX_PRECISION, Type
-from streamproof.kernels.expressions.vectors import (
-    Datum,
-    blank,
-    null_flags,
-    relabel,
-    rows_of,
-    spread,
-    vector,
-)
+from streamproof.kernels.expressions.columns import Datum, blank, null_flags, relabel, rows_of, spread, vector
 
 EXACT: Final = Context(prec=2000, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])  # any float has fewer digits
 EXACT_POWERS: Final = 22  # 10^22 is the last power of ten that a float holds exactly

@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from streamproof.events.schema import BOOL, Type, type_of_arrow
 from streamproof.kernels.expressions import comparison
 from streamproof.kernels.expressions.casts import widen
-from streamproof.kernels.expressions.columns import Columns
-from streamproof.kernels.expressions.vectors import Datum, blank, rows_of, spread
+from streamproof.kernels.expressions.columns import Columns, Datum, blank, rows_of, spread
 from streamproof.plan.functions import common_type
 
 Args = Sequence[Datum]

@@ -21,7 +21,7 @@ from streamproof.errors import RunError
 from streamproof.events.order import Flags, Ints
 from streamproof.events.schema import FLOAT64, INT64, Type
 from streamproof.kernels.expressions import decimals
-from streamproof.kernels.expressions.vectors import (
+from streamproof.kernels.expressions.columns import (
     Datum,
     Values,
     blank,
@@ -40,7 +40,6 @@ from streamproof.plan.expr import INT64_MAX, INT64_MIN
 Args: TypeAlias = Sequence[Datum]
 Kernel: TypeAlias = Callable[[Args, Type], Datum]
 """From arguments without null scalars, of which one at least is an array, to a column of the given type."""
-
 _FIX: Final = "cast to float or decimal first, or keep the values smaller"
 
 

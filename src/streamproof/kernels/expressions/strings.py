@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 
 from streamproof.events.order import Flags, Ints
 from streamproof.events.schema import Type
-from streamproof.kernels.expressions import letters
+from streamproof.kernels.expressions import case_mapping
+from streamproof.kernels.expressions.columns import Datum, null_flags, raw, rows_of, spread
 from streamproof.kernels.expressions.udf import distinct
-from streamproof.kernels.expressions.vectors import Datum, null_flags, raw, rows_of, spread
 from streamproof.plan.expr import INT64_MIN
 from streamproof.plan.limits import LARGEST_COLUMN, LONGEST_TEXT, too_large_column, too_long_text
 
@@ -61,11 +61,11 @@ def _sum_of_sizes(args: Args) -> Datum:
 
 
 def lower(args: Args, to: Type) -> Datum:
-    return letters.change(args[0], small=True)
+    return case_mapping.change(args[0], small=True)
 
 
 def upper(args: Args, to: Type) -> Datum:
-    return letters.change(args[0], small=False)
+    return case_mapping.change(args[0], small=False)
 
 
 def trim(args: Args, to: Type) -> Datum:

@@ -19,7 +19,7 @@ from streamproof.errors import RunError
 from streamproof.events.order import Flags, Ints
 from streamproof.events.schema import INT64, TIMESTAMP, Type
 from streamproof.events.time import BEGINNING, FOREVER, TICKS_PER_SECOND
-from streamproof.kernels.expressions.vectors import Datum, Values, either, null_flags, raw, relabel, vector
+from streamproof.kernels.expressions.columns import Datum, Values, either, null_flags, raw, relabel, vector
 
 SECOND: Final = 10**6
 DAY: Final = 86_400 * SECOND

@@ -10,7 +10,7 @@ from streamproof.errors import RunError
 from streamproof.events.schema import Type
 from streamproof.kernels.modulecheck.laws import same
 from streamproof.kernels.modulecheck.samples import simpler_values, value_of
-from streamproof.kernels.windows.answers import declared
+from streamproof.kernels.windows.recompute.module_output import declared
 from streamproof.plan.failures import raised_at, shown_call
 from streamproof.plan.modules import Module
 

@@ -13,7 +13,7 @@ from streamproof.errors import RunError
 from streamproof.events.schema import Schema, Type
 from streamproof.events.time import show_tick
 from streamproof.kernels.modulecheck.samples import Sample, fresh, in_order
-from streamproof.kernels.windows.answers import checked_row, declared
+from streamproof.kernels.windows.recompute.module_output import checked_row, declared
 from streamproof.plan.modules import Event, Module, Restriction, WindowSpan
 
 Row: TypeAlias = "tuple[int, int, Any]"

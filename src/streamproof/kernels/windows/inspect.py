@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.cells import Ints
+from streamproof.kernels.cells import Bools, Ints
 from streamproof.kernels.delta import Delta
-from streamproof.kernels.windows.changes import Events, Spans
-from streamproof.kernels.windows.segments import Bools, Windows
-
-if TYPE_CHECKING:
-    from streamproof.kernels.windows.general import General
+from streamproof.kernels.windows.recompute.strategy import Recompute
+from streamproof.kernels.windows.shared.members import Events, Spans, Windows
 
 
 class EventView(NamedTuple):
@@ -76,7 +73,7 @@ class Inspection:
         return tuple(window for window in self.windows if window.final)
 
 
-def windows_of(kernel: General) -> tuple[WindowView, ...]:
+def windows_of(kernel: Recompute) -> tuple[WindowView, ...]:
     """The windows of all retained events. Of an event that never ends, up to where time has come."""
     stored = kernel.store.events()
     windows = kernel.frames.near(_bounded(kernel, Spans.of(Events(*stored), "ends")), FOREVER)
@@ -92,13 +89,13 @@ def windows_of(kernel: General) -> tuple[WindowView, ...]:
     return tuple(shown)
 
 
-def events_of(kernel: General) -> tuple[EventView, ...]:
+def events_of(kernel: Recompute) -> tuple[EventView, ...]:
     """The retained events."""
     stored = kernel.store.events()
     return tuple(EventView(*row) for row in _columns(stored.key, stored.le, stored.re, stored.w))
 
 
-def affected_members(kernel: General, twin: General, change: Delta) -> Affected:
+def affected_members(kernel: Recompute, twin: Recompute, change: Delta) -> Affected:
     """What a change would do. ``twin`` is a copy of the kernel, which the change is applied to."""
     events = twin.frames.placed(twin.read(change)).settled()
     spans = _bounded(kernel, Spans.of(events, kernel.lively.watch))
@@ -122,7 +119,7 @@ def spans_of(change: Events) -> Spans:
     return Spans.of(change.settled(), "members")
 
 
-def _changeable(kernel: General, spans: Spans) -> set[Span]:
+def _changeable(kernel: Recompute, spans: Spans) -> set[Span]:
     """The windows near a change that have members and are not final."""
     windows = kernel.members(kernel.frames.near(spans, FOREVER), kernel.store).windows
     return {Span(*span) for span in _columns(*windows.take(~_final(kernel, windows)))}
@@ -136,14 +133,14 @@ def _untouched(windows: set[Span], spans: Spans) -> set[Span]:
     return {window for window, met in zip(listed, meet, strict=True) if not met}
 
 
-def _final(kernel: General, windows: Windows) -> Bools:
+def _final(kernel: Recompute, windows: Windows) -> Bools:
     """Which of the windows that have members are final."""
     members = kernel.members(windows, kernel.store)
     closed = kernel.lively.is_closed(members.windows.re, kernel.frontier)
     return closed & ((kernel.evaluator.holds(members) < kernel.frontier) | (kernel.frontier >= FOREVER))
 
 
-def _bounded(kernel: General, spans: Spans) -> Spans:
+def _bounded(kernel: Recompute, spans: Spans) -> Spans:
     """Spans that end: those of events that never do, where time has come or the last finite instant lies."""
     stored = kernel.store.events()
     times = np.concatenate([stored.le, stored.re, spans.lo, spans.hi, [kernel.frontier, kernel.seen]])

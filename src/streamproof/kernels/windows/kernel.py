@@ -8,11 +8,11 @@ from streamproof.events.time import BEGINNING
 from streamproof.kernels.base import Context, State
 from streamproof.kernels.cells import Ints
 from streamproof.kernels.delta import Delta
-from streamproof.kernels.windows.edges import Edges
-from streamproof.kernels.windows.extremes import Extremes
-from streamproof.kernels.windows.general import General
+from streamproof.kernels.windows.hopping_sums.strategy import HoppingSums
 from streamproof.kernels.windows.inspect import Inspection
-from streamproof.kernels.windows.panes import Panes
+from streamproof.kernels.windows.recompute.strategy import Recompute
+from streamproof.kernels.windows.snapshot_extremes.strategy import SnapshotExtremes
+from streamproof.kernels.windows.snapshot_sums.strategy import SnapshotSums
 from streamproof.plan.check import Typed
 
 
@@ -21,15 +21,15 @@ class WindowKernel:
 
     def __init__(self, typed: Typed, context: Context, *, fast: bool = True) -> None:
         """``fast`` False keeps every event, also where sums would do: slower, but with more to look at."""
-        general = General(typed, context, keeps_all=not fast)
-        self._how: General | Panes | Edges | Extremes = general
+        general = Recompute(typed, context, keeps_all=not fast)
+        self._how: Recompute | HoppingSums | SnapshotSums | SnapshotExtremes = general
         self._usable = general.evaluator.kept.usable
-        if fast and Panes.can(typed, context):
-            self._how = Panes(typed, context)
-        elif fast and Edges.can(typed, context):
-            self._how = Edges(typed, context)
-        elif fast and Extremes.can(typed, context):
-            self._how = Extremes(typed, context)
+        if fast and HoppingSums.can(typed, context):
+            self._how = HoppingSums(typed, context)
+        elif fast and SnapshotSums.can(typed, context):
+            self._how = SnapshotSums(typed, context)
+        elif fast and SnapshotExtremes.can(typed, context):
+            self._how = SnapshotExtremes(typed, context)
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
         return self._how.on_batch(self._usable(delta))

@@ -134,13 +134,13 @@ def _time_to_text(given: Column) -> Column:
 
 
 def _write_float(values: pa.Array, to: Type) -> pa.Array:
-    from streamproof.kernels.expressions.writing import write_float  # noqa: PLC0415  # on a worker
+    from streamproof.kernels.expressions.text import write_float  # noqa: PLC0415  # on a worker
 
     return write_float(values, to)
 
 
 def _read_decimal(values: pa.Array, to: Type) -> pa.Array:
-    from streamproof.kernels.expressions.reading import read_decimal  # noqa: PLC0415
+    from streamproof.kernels.expressions.text import read_decimal  # noqa: PLC0415
 
     return read_decimal(values, to)
 

@@ -65,8 +65,9 @@ def chains(lists: pa.Array) -> pa.Array:
     >>> len(chains(pa.array([[{"le": 0, "re": 4}] * 3])).to_pylist()[0])
     3
     """
-    from streamproof.kernels.chains import stitched  # noqa: PLC0415  # on a worker
-    from streamproof.kernels.runs import KEY, LE, RE, W, ordered  # noqa: PLC0415
+    from streamproof.kernels.lifetimes import stitched  # noqa: PLC0415  # on a worker
+    from streamproof.kernels.store import ordered  # noqa: PLC0415
+    from streamproof.kernels.store_loops import KEY, LE, RE, W  # noqa: PLC0415
 
     flat, offsets = lists.flatten(), lists.offsets.to_numpy()
     key = np.repeat(np.arange(len(lists)), np.diff(offsets))

@@ -1,0 +1,357 @@
+"""Counts, sums and means over tumbling and hopping windows, from sums per pane instead of events.
+
+A pane is the greatest common divisor of size and hop, so every window is a run of panes. A window's members are the
+events that start in its panes, and those that started before and live on: ``starts`` has sums by the pane in which
+events start, ``moves`` the change from pane to pane of what lives on. What was emitted before is computed again from
+the sums before the change, exactly; so no event and no output is kept.
+
+A batch costs what it changes: the groups of its events, and the groups with windows that become due.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.kernels.base import Context, State, array, number
+from streamproof.kernels.cells import Cells, Ints, Layout
+from streamproof.kernels.delta import Delta
+from streamproof.kernels.store import Store
+from streamproof.kernels.windows.hopping_sums.dense_batch import (
+    DenseSums,
+    bounds_abreast,
+    collected,
+    enlist_anew,
+    rows_abreast,
+    sheet_of,
+    slide_abreast,
+)
+from streamproof.kernels.windows.hopping_sums.pane_store import DueQueue, PaneStore, RunningSums
+from streamproof.kernels.windows.hopping_sums.sliding_loops import (
+    DUE_BEFORE,
+    PER_HOP,
+    PER_WINDOW,
+    adjust,
+    announce,
+    complete,
+    correct,
+)
+from streamproof.kernels.windows.inspect import Affected, EventView, Span, WindowView, affected_sums, spans_of
+from streamproof.kernels.windows.recompute.strategy import Recompute
+from streamproof.kernels.windows.shared.grid import GridWindows, outside_of_time, unbounded
+from streamproof.kernels.windows.shared.progress import Progress, Step
+from streamproof.kernels.windows.shared.stored_columns import StoredColumns
+from streamproof.kernels.windows.shared.sums import Accumulators, Entries, Scratch, Values, summed
+from streamproof.kernels.windows.shared.sums_loops import GROUP, PLACE, SUMS
+from streamproof.plan import nodes
+from streamproof.plan.check import Typed
+from streamproof.plan.limits import too_many_rows
+from streamproof.plan.windows import Hopping, Tumbling
+from streamproof.thresholds import SLIDES_KEPT
+
+
+class HoppingSums(Progress):
+    """One node over all groups, as sums per pane."""
+
+    def __init__(self, typed: Typed, context: Context) -> None:
+        node = typed.node
+        assert isinstance(node, nodes.Aggregation)
+        assert isinstance(node.window, Tumbling | Hopping)
+        super().__init__(typed, context)
+        self.grid = GridWindows(node.window, self.lively, context)
+        self.layout = Layout.of(typed.schema)
+        self.sums = Accumulators(node.aggs, StoredColumns(typed.inputs[0].schema, context, payload=False), self.layout)
+        self.pane = math.gcd(self.grid.size, self.grid.hop)
+        self._empty()
+        self._scratch = Scratch(), Scratch()
+        self._numbers_of_events = np.arange(0)
+        self._emitted, self._found = np.empty((4, 64), np.int64), np.empty((64, 0), np.int64)  # used again and again
+
+    @staticmethod
+    def can(typed: Typed, context: Context) -> bool:
+        """Whether a node can be run like this."""
+        node = typed.node
+        if not isinstance(node, nodes.Aggregation) or not isinstance(node.window, Tumbling | Hopping):
+            return False
+        return Accumulators.can(node.aggs, StoredColumns(typed.inputs[0].schema, context, payload=False))
+
+    def _empty(self) -> None:
+        """Nothing is held."""
+        self.starts, self.moves = PaneStore(self.sums.width), PaneStore(self.sums.width)
+        self.agenda = DueQueue()
+        self._empty_slides()
+        self.long = Store(width=1)  # events without a start or an end, or in more windows than the limit
+
+    def _empty_slides(self) -> None:
+        self.slides = RunningSums(self.sums.width, worth=self.grid.size >= SLIDES_KEPT.now * self.grid.hop)
+        self.slides.admit(len(self.agenda.links))
+
+    # --- one batch ----------------------------------------------------------------------------------------------------
+
+    def on_batch(self, delta: Delta) -> Delta:
+        step = self._advance(delta)
+        delta = self._without_ageless(self.grid.inside(delta))
+        self._check_limits(step)
+        if not len(delta) and step.frontier == step.frontier_before and step.due == step.due_before:
+            return Delta.empty(self.typed.schema, frontier=self.sealed)
+        emitted = self._emit(delta, step)
+        self._forget(step.frontier)
+        opened = self.grid.opened(self.frontier)
+        self.sealed = max(self.sealed, self.lively.sealed(self.frontier, opened))
+        return emitted.at(self.sealed).net()  # windows of a group differ, and so do results that replace others
+
+    def _without_ageless(self, delta: Delta) -> Delta:
+        """Events without a start may be taken back, until a frontier seals them; long ones are remembered."""
+        if len(delta) and self._has_long(delta):
+            ageless = delta.le <= BEGINNING
+            self._refuse_early(delta.take(~ageless))
+            windows = self.grid.last(delta.re) - self.grid.first(np.where(ageless, 0, delta.le)) + 1
+            outside = delta.re >= FOREVER - self.grid.size - self.grid.hop
+            long = ageless | outside | (windows > self.context.limits.windows_per_event)
+            if long.any():
+                le, re, w = delta.le[long], delta.re[long], delta.w[long]
+                self.long.add(delta.group[long], le, re, w, np.zeros((len(le), 1), np.int64))
+                delta = delta.take(~ageless)
+        return delta
+
+    def _refuse_early(self, delta: Delta) -> None:
+        """An event whose first window would start before time does."""
+        early = self.grid.start(self.grid.first(delta.le)) <= BEGINNING
+        if early.any():
+            raise outside_of_time(int(delta.le[early][0]), int(delta.re[early][0]))
+
+    def _has_long(self, delta: Delta) -> bool:
+        """Whether one of the events may have no start, too many windows, or one that leaves the range of time."""
+        around = self.grid.size + self.grid.hop
+        extent = delta.extent
+        late, early = extent.greatest_re >= FOREVER - around, extent.least_le <= BEGINNING + around
+        return late or early or self.grid.may_be_many(extent.longest)
+
+    def _check_limits(self, step: Step) -> None:
+        if not len(self.long):
+            return
+        stored = self.long.events()
+        if step.frontier > BEGINNING and (stored.le <= BEGINNING).any():
+            raise unbounded(BEGINNING, int(stored.re[0]))
+        if step.frontier >= FOREVER:
+            self.grid.refuse_endless(stored)
+        later = stored.le > BEGINNING
+        self.grid.refuse_many(stored.le[later], stored.re[later], step)
+
+    def _emit(self, delta: Delta, step: Step) -> Delta:
+        """The rows that change; the sums are then as they are after the change."""
+        values, numbers = self._read(delta), self._numbers(step)
+        first = (delta.le - self.grid.offset) // self.pane
+        entries = Entries(delta.group, first, self._every(len(delta)), delta.w)
+        bounds = None
+        if len(delta) and delta.extent.longest == 1 and not len(self.moves):
+            bounds = bounds_abreast(entries, self.starts, numbers)
+        if bounds is None:
+            size = self._emit_apart(*self._changes(delta, entries, values), numbers)
+        else:
+            size = self._emit_abreast(sheet_of(entries, values, self.sums, bounds, self._scratch[0]), numbers)
+        return summed(self._emitted[:, :size].T, self._found[:size], self.sums, self.typed, self.lively)
+
+    def _read(self, delta: Delta) -> Values:
+        """The arguments of a batch, after the sums are brought into the layout that they need."""
+        spec = self.sums.spec
+        values = self.sums.read(delta)
+        if spec is not self.sums.spec:
+            for ledger in (self.starts, self.moves):
+                ledger.convert(self.sums, spec)
+            self._empty_slides()
+        return values
+
+    def _changes(self, delta: Delta, entries: Entries, values: Values) -> tuple[Cells, Cells]:
+        """What a batch changes in the sums."""
+        starts = collected(entries, values, self.sums, self._scratch[0])
+        if not len(delta) or delta.extent.longest == 1:
+            return starts, starts[:0]
+        first, last = entries.place, (delta.re - 1 - self.grid.offset) // self.pane
+        lasting = np.flatnonzero(first != last)
+        ending = lasting[delta.re[lasting] < FOREVER]
+        both = np.concatenate([lasting, ending])
+        places = np.concatenate([first[lasting], last[ending]])
+        signed = np.concatenate([delta.w[lasting], -delta.w[ending]])
+        moving = Entries(delta.group[both], places, both, signed)
+        return starts, collected(moving, values, self.sums, self._scratch[1])
+
+    def _every(self, count: int) -> Ints:
+        """The numbers of so many events."""
+        if count > len(self._numbers_of_events):
+            self._numbers_of_events = np.arange(2 * count)
+        return self._numbers_of_events[:count]
+
+    def _emit_apart(self, starts: Cells, moves: Cells, numbers: Ints) -> int:
+        """Write the rows that change, group by group; how many."""
+        self._admit(_groups_of(starts, moves))
+        size = self._correct(starts, moves, numbers)
+        self._put(starts, moves, numbers)
+        return self._complete(numbers, size)
+
+    def _emit_abreast(self, sheet: DenseSums, numbers: Ints) -> int:
+        """Write the rows that change, all groups together; how many. Only what may still change is put."""
+        bounds, out = sheet.bounds, self._scratch[0]
+        self._admit(bounds.high_group + 1)
+        beyond_due = int(numbers[DUE_BEFORE] * numbers[PER_HOP] + numbers[PER_WINDOW])
+        late = sheet.rows(bounds.low_place, min(beyond_due, bounds.high_place + 1) - 1, out)
+        size = self._correct(late, late[:0], numbers)
+        open_from = self._first_open(self.frontier) * (self.grid.hop // self.pane)
+        kept = sheet.rows(open_from, bounds.high_place, out)
+        self._make_room(size, more=rows_abreast(bounds, numbers))
+        size = slide_abreast(sheet, self.starts, numbers, self._emitted, self._found, size, out)
+        self.starts.put(kept, self.sums.spec)
+        enlist_anew(self.agenda, self.starts, numbers)
+        self.slides.forget(FOREVER)
+        return size
+
+    def _put(self, starts: Cells, moves: Cells, numbers: Ints) -> None:
+        """Bring changes into the sums, and their groups where their next windows may now be."""
+        for ledger, changes, moving in ((self.starts, starts, False), (self.moves, moves, True)):
+            if len(changes):
+                ledger.put(changes, self.sums.spec)
+                announce(changes, numbers, self.agenda.heads, self.agenda.links)
+                if len(self.slides.at):
+                    adjust(self.slides.at, self.slides.sums, changes, numbers, self.sums.spec, moving)
+
+    def _admit(self, groups: int) -> None:
+        """Make room for so many groups."""
+        for part in (self.starts, self.moves, self.agenda, self.slides):
+            part.admit(groups)
+
+    def _numbers(self, step: Step) -> Ints:
+        """What the loops over windows need to know; they name its places."""
+        grid = self.grid
+        return np.array([
+            grid.size // self.pane, grid.hop // self.pane, self._first_open(step.frontier_before),
+            grid.last_due(step.due_before), grid.last_due(step.due), self.pane, grid.offset,
+            SLIDES_KEPT.now,
+        ])  # fmt: skip
+
+    def _correct(self, starts: Cells, moves: Cells, numbers: Ints) -> int:
+        """Write the rows that replace others; how many."""
+        held = self.starts.rows, self.starts.stretches, self.moves.rows, self.moves.stretches
+        scratch = np.empty((2, self.sums.width), np.int64), np.empty((2, 5), np.int64)
+        size, whole, done = 0, False, np.zeros(2, np.int64)
+        self._make_room(size)
+        while not whole:
+            size, whole = correct(*held, starts, moves, numbers, scratch, self._emitted, self._found, size, done)
+            if not whole:  # the next group alone may need more than there is, however little is written so far
+                self._make_room(len(self._found))
+        return size
+
+    def _complete(self, numbers: Ints, size: int) -> int:
+        """Write the rows of windows that are due now, after others; how many that are together."""
+        held = self.starts.rows, self.starts.stretches, self.moves.rows, self.moves.stretches
+        whole = False
+        while not whole:
+            self._make_room(size)
+            groups = self.agenda.heads, self.agenda.links, self.slides.at, self.slides.sums
+            size, whole = complete(*held, *groups, numbers, self.sums.spec, self._emitted, self._found, size)
+        return size
+
+    def _make_room(self, size: int, *, more: int = 0) -> None:
+        """See to it that twice as many rows can be written as there are, and at least so many more."""
+        room, needed = len(self._found), size + max(size, more) + 2
+        if size > (most := self.context.limits.events_listed):
+            raise too_many_rows(most, at="")
+        if self._found.shape[1] == self.sums.width and room > needed:
+            return
+        room = max(room, 2 * needed + 64)
+        emitted, found = np.empty((4, room), np.int64), np.empty((room, self.sums.width), np.int64)
+        if size:
+            emitted[:, :size], found[:size] = self._emitted[:, :size], self._found[:size]
+        self._emitted, self._found = emitted, found
+
+    def _first_open(self, frontier: int) -> int:
+        """The number of the first window that ends after the frontier."""
+        return (max(frontier, BEGINNING + 1) - self.grid.offset - self.grid.size) // self.grid.hop + 1
+
+    def _forget(self, frontier: int) -> None:
+        """Only panes of windows that are open stay; what lives on from before is one row per group."""
+        if frontier >= FOREVER:
+            self._empty()
+            return
+        if self.starts.wants_sweeping() or self.moves.wants_sweeping():
+            self._sweep()
+        self.long.drop(frontier - self.grid.size)  # until then a window of an event that has ended may become due
+
+    def _sweep(self) -> None:
+        window = self._first_open(self.frontier)
+        first = window * (self.grid.hop // self.pane)
+        self.slides.forget(window)
+        self.starts.forget(first, spec=self.sums.spec, fold=False)
+        self.moves.forget(first, spec=self.sums.spec, fold=True)
+
+    # --- looking inside -----------------------------------------------------------------------------------------------
+
+    def windows(self) -> tuple[WindowView, ...]:
+        """The open windows that have members, as far as a pane has sums."""
+        per_window, per_hop = self.grid.size // self.pane, self.grid.hop // self.pane
+        shown = []
+        self._sweep()
+        held = self.starts.export(), self.moves.export()
+        for group in np.unique(np.concatenate([rows[:, GROUP] for rows in held])).tolist():
+            starts, moves = (rows[rows[:, GROUP] == group] for rows in held)
+            places = np.concatenate([starts[:, PLACE], moves[:, PLACE]])
+            first = max(self._first_open(self.frontier), (int(places.min()) - per_window) // per_hop + 1)
+            last = min(int(places.max()) // per_hop, self.grid.last_due(FOREVER))
+            for k in range(first, last + 1):
+                inside = (starts[:, PLACE] >= k * per_hop) & (starts[:, PLACE] < k * per_hop + per_window)
+                size = int(starts[inside, SUMS].sum() + moves[moves[:, PLACE] < k * per_hop, SUMS].sum())
+                le = self.grid.offset + k * self.grid.hop
+                shown += [WindowView(group, le, le + self.grid.size, size)] if size else []
+        return tuple(shown)
+
+    def events(self) -> tuple[EventView, ...]:
+        return ()
+
+    def affected(self, change: Delta) -> Affected:
+        """What a change does to the windows; afterwards it has changed them, so ask a copy."""
+        before, spans = self.windows(), spans_of(Recompute(self.typed, self.context).read(change))
+        self.on_batch(change.at(BEGINNING))
+        near = {Span(*row) for row in zip(*(c.tolist() for c in self.grid.near(spans, FOREVER)), strict=True)}
+        found = affected_sums(before, self.windows(), spans)
+        return Affected(*(tuple(w for w in windows if w in near) for windows in (found.retract, found.insert)))
+
+    # --- state --------------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> State:
+        self._sweep()
+        state: State = {"frontier": self.frontier, "seen": self.seen, "sealed": self.sealed}
+        return {
+            **state,
+            **self.sums.snapshot(),
+            "starts": self.starts.export(),
+            "moves": self.moves.export(),
+            "long": self.long.all_rows(),
+        }
+
+    def restore(self, state: State) -> None:
+        self.sums.restore(state)
+        self.frontier, self.seen, self.sealed = (number(state, name) for name in ("frontier", "seen", "sealed"))
+        self._empty()
+        due = self.lively.due(self.frontier, self.seen)
+        numbers = self._numbers(Step(self.frontier, self.frontier, due, due))
+        starts, moves = (array(state, name) for name in ("starts", "moves"))
+        self._admit(_groups_of(starts, moves))
+        self._put(starts, moves, numbers)
+        self.long.replace(array(state, "long").copy())
+
+    def live_strings(self) -> Ints:
+        return np.empty(0, np.int64)
+
+    def live_groups(self) -> Ints:
+        self._sweep()
+        return np.unique(np.concatenate([self.starts.groups(), self.moves.groups(), self.long.keys()]))
+
+    def live_rows(self) -> int:
+        self._sweep()
+        return len(self.starts) + len(self.moves) + len(self.long)
+
+
+def _groups_of(*changes: Cells) -> int:
+    """One more than the greatest group of rows in order."""
+    return max((int(rows[-1, GROUP]) + 1 for rows in changes if len(rows)), default=0)

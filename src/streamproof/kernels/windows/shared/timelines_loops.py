@@ -1,0 +1,131 @@
+"""Compiled loops over stretches of boundaries: search, rewrite the end of a stretch, and trim its front."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from numba import njit
+
+from streamproof.kernels.compiled import loop
+
+TIME: Final = 0
+VALUES: Final = 2  # the first column of what holds from there on; it begins with the number of events
+FIRST: Final = 0
+SIZE: Final = 1
+BASE: Final = 2
+LIMIT: Final = 3
+LEAST_ROOM: Final = 4
+
+
+@njit(cache=True, inline="always")
+def trim(rows, places, group, frontier):
+    """Forget what a group has before the frontier, but for the start of a snapshot that still has events."""
+    first, size = places[group, FIRST], places[group, SIZE]
+    while size > 1 and rows[first + 1, TIME] < frontier:
+        first += 1
+        size -= 1
+    if size and rows[first, TIME] < frontier and rows[first, VALUES] == 0:
+        first += 1
+        size -= 1
+    places[group, FIRST], places[group, SIZE] = first, size
+
+
+@loop
+def trim_all(rows, places, frontier):
+    for group in range(len(places)):
+        if places[group, SIZE]:
+            trim(rows, places, group, frontier)
+
+
+@loop
+def export(rows, places, out):
+    count = 0
+    for group in range(len(places)):
+        first = places[group, FIRST]
+        for at in range(first, first + places[group, SIZE]):
+            out[count, 0] = group
+            for n in range(rows.shape[1]):
+                out[count, 1 + n] = rows[at, n]
+            count += 1
+
+
+@loop
+def restore(source, rows, places):
+    used = 0
+    for at in range(len(source)):
+        group = source[at, 0]
+        if at == 0 or group != source[at - 1, 0]:
+            if at:
+                used += _settle(places, source[at - 1, 0])
+            places[group, FIRST] = places[group, BASE] = used
+        to = used + places[group, SIZE]
+        for n in range(rows.shape[1]):
+            rows[to, n] = source[at, 1 + n]
+        places[group, SIZE] += 1
+    return used + _settle(places, source[-1, 0]) if len(source) else 0
+
+
+@loop
+def _settle(places, group):
+    """Give a stretch room to grow; how much it has."""
+    room = 2 * places[group, SIZE] + LEAST_ROOM
+    places[group, LIMIT] = places[group, BASE] + room
+    return room
+
+
+@njit(cache=True, inline="always")
+def first_at(rows, places, group, time):
+    """The first row of a group at or after an instant: most changes come near the end."""
+    low = places[group, FIRST]
+    high = low + places[group, SIZE]
+    step = 1
+    while high - step > low and rows[high - step, TIME] >= time:
+        high -= step
+        step *= 2
+    low = max(low, high - step)
+    while low < high:
+        middle = (low + high) >> 1
+        if rows[middle, TIME] < time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, inline="always")
+def rewrite(rows, places, group, used, span, tail, count):
+    """A group's rows become those from ``span[0]`` up to ``span[1]``, the tail, and those from ``span[2]`` on.
+
+    There must be room for twice as many at the end of the matrix; how much of it is used afterwards.
+    """
+    kept, rest = span[1] - span[0], places[group, FIRST] + places[group, SIZE] - span[2]
+    size = kept + count + rest
+    to, base, limit = span[0], places[group, BASE], places[group, LIMIT]
+    if to + size > limit:
+        if 4 * size > 3 * (limit - base):
+            base, limit = used, used + 2 * size + LEAST_ROOM
+            used = limit
+        to = base
+        _move(rows, span[0], to, kept)
+    _move(rows, span[2], to + kept + count, rest)
+    for n in range(count):
+        for m in range(rows.shape[1]):
+            rows[to + kept + n, m] = tail[n, m]
+    places[group, FIRST], places[group, SIZE] = to, size
+    places[group, BASE], places[group, LIMIT] = base, limit
+    return used
+
+
+@loop
+def _move(rows, source, to, count):
+    """Move rows to a place that may overlap."""
+    if source == to:
+        return
+    if to > source:
+        for n in range(count - 1, -1, -1):
+            for m in range(rows.shape[1]):
+                rows[to + n, m] = rows[source + n, m]
+        return
+    for n in range(count):
+        for m in range(rows.shape[1]):
+            rows[to + n, m] = rows[source + n, m]
