@@ -97,6 +97,9 @@ INVENTORY: Final = Threshold(
 GROUPS: Final = Threshold("groups.collect", 4096, "known groups before the dead ones are looked for", 1, 3)
 JOIN_KEYS: Final = Threshold("pairs.collect", 4096, "known keys of a join before the dead ones are looked for", 1, 3)
 STORE_NEW: Final = Threshold("store.tidy", 4096, "new rows of a store before it becomes one run", 0, 1, 5)
+MEMBERS_AT_ONCE: Final = Threshold(
+    "windows.members", 1 << 21, "members of windows that are listed at once, where there are several windows", 1, 5
+)
 TIES: Final = Threshold("runs.insertion", 24, "rows that are sorted by insertion", 1, 2)
 PACKED_BITS: Final = Threshold(
     "sorting.packed", 63, "bits of two columns and a place that are sorted as one number", 0, 8, 12

@@ -180,19 +180,28 @@ class Store:
 
         Fast where the queries come in the order of their keys.
         """
+        found = self.few(key, start, end, low=low, at_once=self._most)
+        assert found is not None  # more are refused
+        return found
+
+    def few(self, key: Ints, start: Ints, end: Ints, *, low: Ints | None = None, at_once: int) -> Found | None:
+        """The same, unless that is more pairs than should be listed at once; too many altogether are refused."""
         if not len(key):
             return Found(ints(), ((self._none(), ints()),))
         lowest = np.full(len(key), LEAST, np.int64) if low is None else low
         earliest = start.min()
-        queries, parts, room = [], [], self._most
+        queries, parts, pairs = [], [], 0
         for run in self._runs:
             if run.latest > earliest:
-                query, at, size = store_loops.probe(*run.searched, key, lowest, start, end, self._before, room)
-                if size > room:
+                room, listed = self._most - pairs, at_once - pairs
+                query, at, size = store_loops.probe(*run.searched, key, lowest, start, end, self._before, room, listed)
+                pairs += size
+                if pairs > self._most:
                     raise too_many_rows(self._most, at="")
-                room -= size
                 queries.append(query)
                 parts.append((run.rows, at))
+        if pairs > at_once:
+            return None
         query = queries[0] if len(queries) == 1 else np.concatenate([ints(), *queries])
         return Found(query, tuple(parts) or ((self._none(), ints()),))
 

@@ -326,17 +326,17 @@ def seek(rows, low, key, le):
 
 
 @njit(cache=True)
-def probe(rows, by_16, by_256, by_4096, key, low, start, end, before, most):
+def probe(rows, by_16, by_256, by_4096, key, low, start, end, before, most, listed):
     """Pairs of a query and a row with its key, ``low <= le < end``, ``re > start`` and ``re >= before``.
 
     Queries in the order of their keys and starts are fast: each search goes on where the last one ended. If there are
-    more than ``most`` pairs, none is written down; the last answer is how many there are, at least.
+    more than ``listed`` pairs, none is written down; the last answer is how many there are, counted to beyond ``most``.
     """
     room = 2 * len(key) + 1024
     queries, found = np.empty(room, np.int64), np.empty(room, np.int64)
     tops = by_16, by_256, by_4096
     size = _write_pairs(rows, tops, key, low, start, end, before, most, queries, found)
-    if size > most:
+    if size > most or size > listed:
         return queries[:0], found[:0], size
     if size > room:
         queries, found = np.empty(size, np.int64), np.empty(size, np.int64)

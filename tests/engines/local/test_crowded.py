@@ -15,6 +15,7 @@ from streamproof.errors import StreamproofError
 from streamproof.events.history import History
 from streamproof.plan.limits import Limits
 from streamproof.plan.nodes import sources
+from streamproof.thresholds import lowered
 from tests.engines.local.test_bounded import PLANS, SCHEMA, SETTINGS, S
 
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
@@ -78,6 +79,20 @@ def test_a_crowd_is_refused_or_takes_little(name: str) -> None:
 @pytest.mark.parametrize("name", CROWDED)
 def test_a_large_crowd_is_refused_or_takes_little(name: str) -> None:
     bounded(CROWDED[name], 20_000, 5_000_000)
+
+
+@pytest.mark.skipif(not RESET.exists(), reason="memory is measured as Linux tells it")
+def test_members_are_not_all_listed_at_once() -> None:
+    """9 million members of windows, which are as many numbers each as an event has."""
+    plan = S.snapshot().aggregate(m=sp.median("v"))
+    few = on(plan.plan, "local").run({"S": crowd(50)}).history
+    with lowered({"windows.members": 7}):
+        assert on(plan.plan, "local").run({"S": crowd(50)}).history == few
+    given = crowd(3000)
+    RESET.write_text("5")
+    before = peak()
+    assert len(on(plan.plan, "local").run({"S": given}).history) == 5999
+    assert peak() - before < 450_000_000
 
 
 def test_a_crowd_that_fits_is_run() -> None:

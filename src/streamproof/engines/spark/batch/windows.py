@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _MOST: Final = 2**40  # more starts than any table has: a longer count window is empty
+_USUAL: Final = 100  # windows of an event, on average, that are as many as the input makes them, not as its square
 
 
 def members(context: Context, source: Relation, window: Window, *, ends: bool = True) -> DataFrame:
@@ -159,8 +160,8 @@ def snapshot(context: Context, source: Relation) -> DataFrame:
     times = source.frame.select(*keys, f.explode(f.array("le", "re")).alias("t"))
     points = numbered(context, times, keys)
     begun = _placed(source.frame, points, keys, "le", "first")
-    placed = _placed(begun, points, keys, "re", "last")
-    spread = placed.withColumn("k", f.explode(f.sequence(f.col("first"), f.col("last") - 1)))
+    placed = _placed(begun, points, keys, "re", "last").withColumn("last", f.col("last") - 1)
+    spread = _numbered_windows(context, source, placed, "snapshot")
     windows = points.select(*_as_window(keys), f.col("t").alias("wle"), f.col("following").alias("wre"), "i")
     return _in_windows(spread, windows, source)
 
@@ -177,10 +178,26 @@ def counted(context: Context, source: Relation, n: int, time: str) -> DataFrame:
     )
     placed = _placed(frame, starts, keys, time, "place")
     first = f.greatest(f.col("place") - (n - 1), long(1))
-    spread = placed.withColumn("k", f.explode(f.sequence(first, f.col("place"))))
+    ranged = placed.withColumns({"first": first, "last": f.col("place")})
+    spread = _numbered_windows(context, source, ranged, "a count window")
     found = _in_windows(spread, windows, source)
     end = f"CASE WHEN wre >= {FOREVER}L THEN {leaves_time(source)} ELSE wre END"
     return found.withColumn("wre", f.expr(end))
+
+
+def _numbered_windows(context: Context, source: Relation, frame: DataFrame, shown: str) -> DataFrame:
+    """Each event once for each of its windows, of which ``first`` and ``last`` are the numbers: ``k``.
+
+    Live events that meet in windows are as many rows as their square. Before that many are made they are added up.
+    """
+    limit = context.settings.limits.events_listed
+    total = f.broadcast(frame.agg(f.sum(f.expr("last - first + 1L")).alias("listed"), f.count("*").alias("events")))
+    what = f"%s members of windows would have to be listed; the limit events_listed is {limit}"
+    fix = "shorten lifetimes or windows, group before, or raise the limit"
+    wrong = failure_of(source, message_of(source, "limit_exceeded", what, fix, note=f" in {shown}"), "listed")
+    crowded = f"listed > {limit}L AND listed > {_USUAL} * events"
+    k = f.explode(f.expr(f"sequence(first, CASE WHEN {crowded} THEN {wrong} ELSE last END)")).alias("k")
+    return frame.crossJoin(total).select(*(name for name in frame.columns if name not in ("first", "last")), k)
 
 
 def _as_window(keys: list[str]) -> list[Column]:

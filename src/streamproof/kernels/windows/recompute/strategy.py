@@ -45,7 +45,9 @@ from streamproof.kernels.windows.shared.progress import Liveliness, Progress, St
 from streamproof.kernels.windows.shared.stored_columns import StoredColumns
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
+from streamproof.plan.limits import too_many_rows
 from streamproof.plan.windows import CountEnd, CountStart, Snapshot
+from streamproof.thresholds import MEMBERS_AT_ONCE
 
 
 class Recompute(Progress):
@@ -109,6 +111,15 @@ class Recompute(Progress):
             if step.frontier >= FOREVER:
                 self.frames.refuse_endless(self.store.events())
         windows, gone = self.touched(spans, step)
+        if self.evaluator.calls_modules:
+            return self._called(windows, gone, events)
+        windows, hold, rows = self._computed(windows)
+        old_windows, old = self.outputs.drop(gone)
+        self.outputs.add(windows, hold, rows)
+        return difference(old_windows.group, old, windows.group, rows)
+
+    def _called(self, windows: Windows, gone: list[Bools], events: Events) -> tuple[Ints, Rows]:
+        """What modules change in the output, that are called for the members of all windows."""
         members = self.members(windows, self.store)
         memory = self.outputs.recall(members.windows) if self.evaluator.stateful else None
         change = None if memory is None else self._change(members.windows, memory.known, events)
@@ -118,6 +129,34 @@ class Recompute(Progress):
             rows = self._with_sealed(rows, members.windows, old_windows, old)
         self.outputs.add(members.windows, self.evaluator.holds(members), rows, memory)
         return difference(old_windows.group, old, members.windows.group, rows)
+
+    def _computed(self, windows: Windows) -> tuple[Windows, Ints, Rows]:
+        """The windows that have members, what holds each, and the rows of all.
+
+        Members are as many as windows times events, so the windows are halved until those of a part are few enough.
+        """
+        done: list[tuple[Windows, Ints, Rows]] = []
+        waiting, first, size = [windows], 0, 0
+        while waiting:
+            part = waiting.pop()
+            at_once = MEMBERS_AT_ONCE.now if len(part.le) > 1 else self.context.limits.events_listed
+            found = self.store.few(*part, at_once=at_once)
+            if found is None:
+                half = len(part.le) // 2
+                waiting += [Windows(*(column[half:] for column in part)), Windows(*(column[:half] for column in part))]
+                continue
+            members = self._arranged(part, found)
+            rows = self.evaluator.rows(members)
+            size += len(rows.w)
+            if size > (most := self.context.limits.events_listed):
+                raise too_many_rows(most, at="")
+            done.append((members.windows, self.evaluator.holds(members), rows._replace(window=rows.window + first)))
+            first += len(members)
+        if len(done) == 1:
+            return done[0]
+        parts, holds, results = zip(*done, strict=True)
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        return Windows(*columns), np.concatenate(holds), Rows(*map(np.concatenate, zip(*results, strict=True)))
 
     def touched(self, spans: Spans, step: Step) -> tuple[Windows, list[Bools]]:
         """The windows to compute anew, and the outputs that they replace, part by part."""
@@ -142,7 +181,9 @@ class Recompute(Progress):
 
     def members(self, windows: Windows, store: Store) -> Members:
         """The windows that have members, with these."""
-        found = store.overlapping(*windows)
+        return self._arranged(windows, store.overlapping(*windows))
+
+    def _arranged(self, windows: Windows, found: Found) -> Members:
         if len(windows.le) == 1 and len(found):
             return self._members(windows, found.query, found)
         filled = np.zeros(len(windows.le), np.bool_)
@@ -347,6 +388,11 @@ class Evaluator:
     def stateful(self) -> bool:
         """Whether it keeps a state per window, and is told what changed since the last time."""
         return isinstance(self._how, ModuleCalls) and self._how.module.incremental
+
+    @property
+    def calls_modules(self) -> bool:
+        """Whether user modules compute the results."""
+        return isinstance(self._how, ModuleCalls)
 
     @property
     def lost(self) -> set[int]:
