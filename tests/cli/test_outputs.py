@@ -120,9 +120,11 @@ def test_a_converted_file_does_not_replace_its_source(run: Run, lay: Lay, tmp_pa
 
 
 @pytest.mark.parametrize(("name", "text"), [
-    ("x.csv.gz", "unpack the file first: gunzip"),
+    ("x.csv.gz", "call it by what it is: without .gz"),
+    ("x.parquet.gz", "unpack the file first: gunzip"),
+    ("x.csv.bz2", "unpack the file first: bunzip2"),
     ("x.tsv", "give it a name that ends in .jsonl, .csv"),
-    ("folder", "give one of the files in it"),
+    ("folder", "the folder folder holds no files"),
 ])  # fmt: skip
 def test_what_to_do_about_other_kinds_of_files(name: str, text: str, run: Run, lay: Lay, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()

@@ -203,7 +203,7 @@ def test_the_page_is_complete_and_harmless(tmp_path: Path) -> None:
     ("option", "what"),
     [
         ({"format": "excel"}, "there is no format 'excel'"),
-        ({"zone": ""}, "there is no time zone ''"),
+        ({"zone": ""}, "unknown time zone ''"),
         ({"separator": "ab"}, "the separator cannot be 'ab'"),
         ({"separator": '"'}, "the separator cannot be"),
         ({"event_time": "²"}, 'there is no column "²"'),

@@ -173,7 +173,7 @@ def test_lengths_of_time_that_do_not_fit(configured, written, tmp_path: Path) ->
     ):
         with pytest.raises(InputError, match=what):
             generate_disorder(configured(path, "t", experiment, unit=unit, key="k"), out=tmp_path, overwrite=True)
-    with pytest.raises(InputError, match="there is no time zone 'Mars'"):
+    with pytest.raises(InputError, match="unknown time zone 'Mars'"):
         generate_disorder(configured(path, "t", {}, zone="Mars"), out=tmp_path)
 
 

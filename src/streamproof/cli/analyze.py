@@ -8,11 +8,11 @@ from typing import Annotated, cast
 
 import typer
 
-from streamproof.cli.inputs import read_separator
 from streamproof.cli.outputs import refuse_outputs
 from streamproof.cli.screen import note, print_line, progress, safe_text
 from streamproof.disorder.units import TimeUnit, read_unit
 from streamproof.errors import InputError
+from streamproof.events.files.listing import read_separator
 from streamproof.events.files.rejects import free_name
 from streamproof.events.files.writer import check_target, replacing
 
@@ -63,9 +63,9 @@ def analyze(
     with progress("analyzing"):
         found = analyze_file(
             file, _column(event_time), arrival=None if arrival is None else _column(arrival), unit=ticks,
-            key=None if key is None else _column(key), separator=read_separator(separator), header=header,
-            format=format, zone=zone, more=more, batch_rows=batch_rows, delay=delay, window=window, on=on,
-            partitions=partitions, work=work, rejects=rejects,
+            key=None if key is None else _column(key), separator=read_separator(separator, "--separator"),
+            header=header, format=format, zone=zone, more=more, batch_rows=batch_rows, delay=delay, window=window,
+            on=on, partitions=partitions, work=work, rejects=rejects,
         )  # fmt: skip
     if html is not None:
         with replacing(Path(os.path.realpath(html)), overwrite=overwrite) as place:

@@ -134,7 +134,7 @@ def known_error(error: BaseException) -> StreamproofError:
 
 
 _SPELLINGS: Final = (  # of what the package calls in Python
-    (re.compile(r"ColumnMapping\([^()]*\), or (?=--map )"), ""),
+    (re.compile(r"(?:ColumnMapping|read)\([^()]*\), or (?=--map )"), ""),
     (re.compile(r"ColumnMapping\((?:…, )?(\w+)=[\"']?([^()\"']*)[\"']?\)"), r"--map \1=\2"),
     (re.compile(r"Facets\((.*)\)$"), r"\1"),
 )

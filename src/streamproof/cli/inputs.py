@@ -12,11 +12,12 @@ import re
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from streamproof.cli.screen import counted
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.files import ColumnMapping, Reader, read
+from streamproof.events.files.listing import read_separator
 from streamproof.events.files.rejects import free_name
 from streamproof.events.schema import Schema
 
@@ -51,8 +52,31 @@ def _target(option: str) -> str | None:
 
 def mapping_for(name: str, options: list[str]) -> ColumnMapping | None:
     """The column mapping that ``--map`` gives a source: ``start=time,duration=1h``; ``S:…`` is for S and wins."""
-    settings = {**_pairs(None, options), **_pairs(name, options)}
+    settings = _settings(name, options)
+    if _of_text(settings):
+        what = "Spark streams read CSV with commas and a header"
+        raise InputError(what, at="--map separator, header", fix="convert the file first: streamproof convert")
     return _mapping(settings) if settings else None
+
+
+def _settings(name: str, options: list[str]) -> dict[str, str]:
+    return {**_pairs(None, options), **_pairs(name, options)}
+
+
+def _of_text(settings: dict[str, str]) -> dict[str, Any]:
+    """What ``--map`` says of the text of a CSV file, taken out of the settings: ``separator=;``, ``header=no``."""
+    found: dict[str, Any] = {}
+    if "separator" in settings:
+        found["separator"] = read_separator(settings.pop("separator"), "--map separator")
+    if "header" in settings:
+        word = settings.pop("header")
+        if word not in _YES_OR_NO:
+            raise InputError(f"header cannot be {word!r}", at="--map", fix=did_you_mean(word, _YES_OR_NO))
+        found["header"] = _YES_OR_NO[word]
+    return found
+
+
+_YES_OR_NO: Final = {"yes": True, "no": False, "true": True, "false": False}
 
 
 def _pairs(target: str | None, options: list[str]) -> dict[str, str]:
@@ -94,9 +118,15 @@ def open_input(
     rejects: Path | None = None,
     on_rows: Callable[[int], None] | None = None,
 ) -> Reader:
-    """A reader of one input file; rows that cannot be read go to ``NAME.rejects.jsonl``, or a free name like it."""
+    """A reader of one input: a file, a folder or a pattern.
+
+    Rows that cannot be read go to ``NAME.rejects.jsonl``, or a free name like it.
+    """
     target = rejects or free_name(Path(f"{plain_name(name)}.rejects.jsonl"))
-    return read(path, mapping=mapping_for(name, maps), schema=schema, rejects=target, on_rows=on_rows)
+    settings = _settings(name, maps)
+    text = _of_text(settings)
+    mapping = _mapping(settings) if settings else None
+    return read(path, mapping=mapping, schema=schema, rejects=target, on_rows=on_rows, **text)
 
 
 def plain_name(name: str) -> str:
@@ -108,13 +138,3 @@ def rejected(reader: Reader) -> str:
     """How many rows of an input could not be read, why the first one, and where they are."""
     first = reader.first_rejects[0]
     return f"{counted(reader.rejected, 'row')} could not be read, first: {first}; all are in {reader.rejects}"
-
-
-def read_separator(text: str) -> str:
-    """The character that separates the fields of a CSV file, from ``--separator``."""
-    found = {"\\t": "\t", "tab": "\t"}.get(text, text)
-    if len(found.encode(errors="replace")) != 1 or not found.isascii():
-        raise InputError(
-            f"the separator cannot be {text!r}", at="--separator", fix='one character: ",", ";", "|", "\\t"'
-        )
-    return found

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from streamproof.cli.inputs import read_separator
 from streamproof.cli.screen import err, note, print_line
 from streamproof.disorder.units import read_unit
+from streamproof.events.files.listing import read_separator
 
 if TYPE_CHECKING:
     from streamproof.disorder.replaying import Played
@@ -55,7 +55,7 @@ def replay(
         file,
         time_column=time,
         unit=None if unit is None else read_unit(unit, "--unit"),
-        separator=read_separator(separator),
+        separator=read_separator(separator, "--separator"),
     )
     going_on = resume is not None and resume.exists()
     target = open_target(to, recording, overwrite=overwrite or going_on, key=key)

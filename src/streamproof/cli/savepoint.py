@@ -15,6 +15,7 @@ from streamproof.engines.claims import Claim, plain, refuse_other
 from streamproof.engines.local.query import RunningQuery
 from streamproof.engines.sealed import fitting, opened, sealed
 from streamproof.errors import InputError, StreamproofError
+from streamproof.events.files.listing import files_at
 from streamproof.events.files.writer import replacing
 
 KIND: Final = "interrupted run"
@@ -76,10 +77,11 @@ def _refuse_other_content(name: str, file: Path, length: int, digest: str) -> No
 
 
 def content_of(file: Path, length: int | None = None) -> tuple[int, str]:
-    """The first bytes of a file, or all: how many there are, and their digest."""
-    state, left = blake2b(digest_size=16), length
-    with file.open("rb") as opened_file:
-        while block := opened_file.read(_BLOCK if left is None else min(_BLOCK, left)):
-            state.update(block)
-            left = None if left is None else left - len(block)
-        return opened_file.tell(), state.hexdigest()
+    """Returns how many bytes an input has, up to ``length``, and their digest; several files are taken in order."""
+    state, count = blake2b(digest_size=16), 0
+    for part in files_at(file).files:
+        with part.open("rb") as opened_file:
+            while block := opened_file.read(_BLOCK if length is None else min(_BLOCK, length - count)):
+                state.update(block)
+                count += len(block)
+    return count, state.hexdigest()

@@ -20,9 +20,9 @@ from streamproof import documents
 from streamproof.disorder.distributions import Distribution, read_distribution
 from streamproof.disorder.units import TICKS, TimeUnit, read_unit, ticks_within
 from streamproof.errors import InputError, did_you_mean
+from streamproof.events.files.listing import read_separator
 
 FORMATS: Final = ("csv", "jsonl", "parquet")
-SEPARATORS: Final = {"\\t": "\t", "tab": "\t"}
 LAST_SEED: Final = 2**63 - 1
 LONGEST_DELAY: Final = 2**60  # ticks: times reach to 2^61, and their sums must fit
 
@@ -213,13 +213,12 @@ def _source(document: object, folder: Path) -> SourceConfig:
     if not isinstance(file, str) or not file:
         raise keys.error("file", file, "the path of a file or a folder")
     separator = keys.take("separator", "seperator", default=",")
-    separator = SEPARATORS.get(separator, separator) if isinstance(separator, str) else separator
-    if not isinstance(separator, str) or len(separator.encode()) != 1 or separator in '"\r\n':
+    if not isinstance(separator, str):
         raise keys.error("separator", separator, 'one character: ",", ";", "|", "\\t", …')
     time = _Keys(keys.take("time", needed=True), "dataSource.time")
     found = SourceConfig(
         file=folder / file,
-        separator=separator,
+        separator=read_separator(separator, f"{keys.at}.separator"),
         time_index=_column(time, "timeIndex", time.take("timeIndex", needed=True)),
         arrival_index=_column(time, "arrivalIndex", time.take("arrivalIndex"), optional=True),
         unit=_unit(time.take("sourceTimeUnit", "unit")),

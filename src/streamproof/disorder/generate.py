@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
@@ -31,6 +32,7 @@ from streamproof.disorder.units import TICKS, TimeUnit
 from streamproof.disorder.writing import count_late, make_run, merge_raw
 from streamproof.documents import check_name
 from streamproof.errors import InputError
+from streamproof.events.files.listing import files_at
 from streamproof.events.files.rejects import exists
 from streamproof.events.files.writer import replacing
 
@@ -95,8 +97,10 @@ def _targets(configuration: Configuration, out: Path) -> list[Path]:
 
 
 def _stem(configuration: Configuration) -> str:
-    name = configuration.source.file.name
-    return Path(name.removesuffix(".gz")).stem if name.endswith(".gz") else configuration.source.file.stem
+    file = configuration.source.file
+    if glob.has_magic(str(file)) and not file.exists():
+        return file.parent.name or "stream"
+    return Path(file.name.removesuffix(".gz")).stem
 
 
 def _rejects_path(configuration: Configuration, out: Path) -> Path:
@@ -160,7 +164,8 @@ class _Maker:
         self.unit: TimeUnit = loaded.layout.unit
         self._records: Records | None = None  # of the source in its order of arrival
         self._store, self._carries = self._arrived()
-        self._hashes: dict[Path, str] = {}
+        self._hashes: dict[str, str] = {}  # of the source's files
+        self._several = False
 
     def make(self, number: int, target: Path, say: Say) -> DataSet:
         experiment = self.configuration.experiments[number]
@@ -263,15 +268,11 @@ class _Maker:
         }  # fmt: skip
 
     def _hash_of_source(self) -> str | dict[str, str]:
-        place = self.configuration.source.file
-        files = (
-            [place]
-            if place.is_file()
-            else sorted(f for f in place.rglob("*") if f.is_file() and f.name[:1] not in "._")
-        )
-        for file in files:
-            self._hashes.setdefault(file, sha256_of(file))
-        return self._hashes[place] if place.is_file() else {f.name: self._hashes[f] for f in files}
+        if not self._hashes:
+            found = files_at(self.configuration.source.file)
+            self._hashes = {found.name_of(file): sha256_of(file) for file in found.files}
+            self._several = found.several
+        return self._hashes if self._several else next(iter(self._hashes.values()))
 
 
 def _share(count: int, rows: int) -> dict[str, float | int]:

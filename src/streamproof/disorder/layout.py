@@ -7,25 +7,21 @@ follow each other in arrival order; how many there are never changes a result.
 from __future__ import annotations
 
 import csv
-import gzip
-import os
 import re
-import shutil
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
 from streamproof.disorder.config import FORMATS, SourceConfig
 from streamproof.disorder.scanning import GOOD, NO_TIME, NUMBER, row_ends, times_of
 from streamproof.disorder.units import TimeUnit
-from streamproof.documents import existing
 from streamproof.errors import InputError, did_you_mean
+from streamproof.events.files.listing import differing, files_at, is_packed, read_separator, suffix_of, unpack
+from streamproof.events.files.zones import zone_called
 
 PIECE_BYTES: Final = 32 << 20
 HEAD_BYTES: Final = 1 << 20
@@ -53,6 +49,7 @@ class SourceLayout:
 
     files: tuple[Path, ...]
     named: Path  # what the user called it
+    shown: tuple[str, ...] = ()  # what its files are called in messages
     format: str
     separator: int
     names: tuple[str, ...]
@@ -73,45 +70,29 @@ class SourceLayout:
 
 def plan_layout(source: SourceConfig, *, arrival: int | str | None = None, work: Path) -> SourceLayout:
     """Look at the beginning of a source; packed files are unpacked into ``work`` first."""
-    _check_zone(source.zone)
-    files = list(_files(source.file))
-    kind = _format(source, files)
-    unpacked = tuple(_unpacked(path, work, number) for number, path in enumerate(files))
+    if source.zone is not None:
+        zone_called(source.zone, "zone")
+    found = files_at(source.file)
+    kind = _format(source, found.files)
+    files = tuple(_whole(path, work, number) for number, path in enumerate(found.files))
+    return replace(_layout(source, files, kind, arrival), shown=tuple(map(found.name_of, found.files)))
+
+
+def _layout(source: SourceConfig, files: tuple[Path, ...], kind: str, arrival: int | str | None) -> SourceLayout:
     if kind == "parquet":
-        return _parquet_layout(source, unpacked, arrival)
-    head = _first_bytes(unpacked)
+        return _parquet_layout(source, files, arrival)
+    head = _first_bytes(files)
     if kind == "jsonl":
         names = tuple(str(name) for name in (source.time_index, arrival, source.key) if name is not None)
-        return _made(source, unpacked, arrival, kind, names, b"", unit=_text_unit(source, None, None))
-    return _csv_layout(source, unpacked, arrival, head)
-
-
-def _check_zone(zone: str | None) -> None:
-    try:
-        ZoneInfo("UTC" if zone is None else zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InputError(
-            f"there is no time zone {zone!r}", at="zone", fix='write e.g. "UTC", "Europe/Vienna"'
-        ) from None
-
-
-def _files(path: Path) -> Iterator[Path]:
-    if not os.path.isdir(path):
-        yield existing(path)
-        return
-    found = sorted(file for file in path.rglob("*") if file.is_file() and file.name[:1] not in "._")
-    if not found:
-        raise InputError(
-            f"the folder {path} holds no files", at=str(path), fix="give a folder of CSV, JSONL or Parquet files"
-        )
-    yield from found
+        return _made(source, files, arrival, kind, names, b"", unit=_text_unit(source, None, None))
+    return _csv_layout(source, files, arrival, head)
 
 
 def _format(source: SourceConfig, files: Sequence[Path]) -> str:
     if source.format not in (None, "gz", *FORMATS):
         fix = f"allowed: {', '.join(FORMATS)}"
         raise InputError(f"there is no format {source.format!r}", at="format", fix=fix)
-    kinds = {_ENDINGS.get(_inner_suffix(file), "csv") for file in files}
+    kinds = {_ENDINGS.get(suffix_of(file), "csv") for file in files}
     if source.format not in (None, "gz"):
         return str(source.format)
     if len(kinds) > 1:
@@ -123,25 +104,9 @@ def _format(source: SourceConfig, files: Sequence[Path]) -> str:
     return kinds.pop()
 
 
-def _inner_suffix(path: Path) -> str:
-    return Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
-
-
-def _unpacked(path: Path, work: Path, number: int) -> Path:
-    """The file itself, or what is in it if it is packed."""
-    with path.open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    if not packed:
-        return path
-    place = work / f"unpacked-{number}"
-    try:
-        with gzip.open(path, "rb") as packed_file, place.open("wb") as target:
-            shutil.copyfileobj(packed_file, target, 1 << 20)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(
-            f"{path.name} cannot be unpacked: {error}", at=str(path), fix="check the file: gzip -t"
-        ) from None
-    return place
+def _whole(path: Path, work: Path, number: int) -> Path:
+    """The file itself, or what is in it if it is packed: pieces start anywhere, which packed bytes do not allow."""
+    return unpack(path, work / f"unpacked-{number}") if is_packed(path) else path
 
 
 def _first_bytes(files: Sequence[Path]) -> bytes:
@@ -154,10 +119,7 @@ def _first_bytes(files: Sequence[Path]) -> bytes:
 
 
 def _csv_layout(source: SourceConfig, files: tuple[Path, ...], arrival: int | str | None, head: bytes) -> SourceLayout:
-    if len(source.separator) != 1 or not source.separator.isascii() or source.separator in '"\r\n':
-        fix = 'one character: ",", ";", "|", "\\t"'
-        raise InputError(f"the separator cannot be {source.separator!r}", at="separator", fix=fix)
-    separator = ord(source.separator)
+    separator = ord(read_separator(source.separator, "separator"))
     lines = head.split(b"\n")
     first = lines[0]
     columns = _cells(first, source)
@@ -328,10 +290,7 @@ def _stretches(layout: SourceLayout, number: int, path: Path, size: int) -> Iter
         if layout.has_header:
             line = file.readline()
             if line.strip(b"\r\n") != layout.header.strip(b"\r\n") and line.strip():
-                raise InputError(
-                    f"the header of {path.name} differs from the one of {layout.files[0].name}", at=str(path),
-                    fix="keep files of one kind in a folder",
-                )  # fmt: skip
+                raise differing(Path(layout.shown[number]), Path(layout.shown[0]), "it has another header")
         start = file.tell()
     ends = _quoted_ends(layout, path, start, size) if layout.multiline else _line_ends(path, start, size, length)
     for end in ends:

@@ -25,7 +25,7 @@ from streamproof.disorder.records import prefix_maxima
 from streamproof.disorder.rows import Scanned, read_bytes, scan_piece
 from streamproof.disorder.runner import Runner
 from streamproof.errors import InputError
-from streamproof.events.files.rejects import opened_anew
+from streamproof.events.files.rejects import Rejects
 
 
 @dataclass(frozen=True)
@@ -57,31 +57,27 @@ class LoadedSource:
         """The latest time before each piece."""
         return prefix_maxima([scan.highest for scan in self.scans])
 
-    def reject_lines(self) -> list[str]:
-        """The rejected rows as JSON lines, each with its line in its file."""
-        lines: list[str] = []
+    def tell_rejects(self, rejects: Rejects) -> None:
+        """Add the rows that could not be read, each with its line in its file."""
         base, file = 0, -1
         for number, (piece, scan) in enumerate(zip(self.pieces, self.scans, strict=True)):
             if piece.file != file:
                 base, file = 1 + self.layout.has_header, piece.file
             if scan.rejected:
+                rejects.file = self.layout.shown[file] if len(self.layout.files) > 1 else None
                 text = np.asarray(self.store.get(f"rejects/{number}")).tobytes().decode()
-                lines += [self._numbered(line, base, piece) for line in text.split("\n") if line]
+                for line in text.split("\n")[:-1]:
+                    found = json.loads(line)
+                    rejects.add(base + found["line"], found["why"], found["row"])
             base += scan.lines
-        return lines
-
-    def _numbered(self, line: str, base: int, piece: FilePiece) -> str:
-        document = json.loads(line)
-        document["line"] += base
-        if len(self.layout.files) > 1:
-            document = {"file": piece.path.name, **document}
-        return json.dumps(document, ensure_ascii=False)
 
     def write_rejects(self, path: Path, *, overwrite: bool = False) -> None:
         """Write the rejected rows, if there are any, to a new file."""
-        if self.rejected:
-            with opened_anew(path, ours=overwrite) as file:
-                file.writelines(f"{line}\n" for line in self.reject_lines())
+        rejects = Rejects(path, ours=overwrite)
+        try:
+            self.tell_rejects(rejects)
+        finally:
+            rejects.close()
 
 
 def load(
@@ -111,19 +107,17 @@ def _scan_piece(store: ArrayStore, number: int, layout: SourceLayout, piece: Fil
 
 
 def _nothing(found: LoadedSource) -> InputError:
-    lines = found.reject_lines()
-    if not lines:
+    rejects = Rejects()
+    found.tell_rejects(rejects)
+    if not rejects.count:
         return InputError(
             "the source holds no events", at=str(found.layout.named), fix="give a file with at least one event"
         )
-    first = json.loads(lines[0])
-    fix = "check the time column, the separator and the header"
-    if "finer than" in first["why"]:
-        fix = "give a finer unit: --unit us, or sourceTimeUnit"
-    return InputError(
-        f"none of the {len(lines)} rows could be read; the first: {first['why']}",
-        at=f"{found.layout.named.name}, line {first['line']}", fix=fix,
-    )  # fmt: skip
+    error = rejects.error(found.layout.named)
+    error.fix = "check the time column, the separator and the header"
+    if "finer than" in rejects.first[0].why:
+        error.fix = "give a finer unit: --unit us, or sourceTimeUnit"
+    return error
 
 
 def key_of_row(loaded: LoadedSource, row: int, length: int) -> str:
@@ -149,7 +143,7 @@ def place_of_row(loaded: LoadedSource | None, row: int) -> str:
     if loaded is None:
         return f"partition {file}, row {place}"
     layout = loaded.layout
-    within = f"{layout.files[file].name}, " if len(layout.files) > 1 else ""
+    within = f"{layout.shown[file]}, " if len(layout.files) > 1 else ""
     if layout.format == "parquet":
         return f"{within}row {place}"
     return f"{within}line {_line(loaded, file, place):,}"

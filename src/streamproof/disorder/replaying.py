@@ -31,6 +31,7 @@ from streamproof.documents import existing
 from streamproof.engines.claims import Claim, plain, refuse_other
 from streamproof.engines.sealed import fitting, opened, sealed
 from streamproof.errors import InputError
+from streamproof.events.files.listing import is_packed
 from streamproof.events.files.writer import replacing
 from streamproof.events.order import Ints
 
@@ -98,7 +99,9 @@ class Recording:
         self, path: Path, *, time_column: int | str | None = None, unit: TimeUnit | None = None, separator: str = ","
     ) -> None:
         self.path = path
-        existing(path)
+        if is_packed(existing(path)):
+            fix = "unpack it first: gunzip"
+            raise InputError("packed files are not replayed: a replay goes on from any row", at=str(path), fix=fix)
         self.unit: TimeUnit = unit or _unit_beside(path) or "ms"
         column = self._column(time_column, separator)
         self.claim: Claim = {"file": os.path.realpath(path), "time": column, "unit": self.unit, "separator": separator}

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from streamproof.disorder.array_store import ArrayStore, FolderStore, MemoryStore
-from streamproof.documents import existing
 from streamproof.errors import InfrastructureError, InputError, StreamproofError
+from streamproof.events.files.listing import files_at
 
 R = TypeVar("R")
 SMALL = 64 << 20
@@ -110,8 +110,7 @@ class _Task:
 
 def size_of(path: Path) -> int:
     """The bytes of a file, or of all files in a folder."""
-    files = [existing(path)] if not os.path.isdir(path) else [file for file in path.rglob("*") if file.is_file()]
-    return sum(file.stat().st_size for file in files)
+    return sum(file.stat().st_size for file in files_at(path).files)
 
 
 RUNNERS: Final = ("auto", "here", "spark")

@@ -83,7 +83,7 @@ def sync(event: Event) -> int:
     return event.le if isinstance(event, Insert) else min(event.re, max(event.re_new, event.le))
 
 
-def read_event(document: Mapping[str, object], number: int) -> Event:
+def read_event(document: Mapping[str, object], number: int | str) -> Event:
     """The event that a JSON object stands for; ``number`` makes an id for an insert without one."""
     if not isinstance(document, Mapping):
         raise InputError(f"{show_value(document)} is not an event", fix='an event is an object like {"le": 1, "re": 5}')

@@ -16,9 +16,10 @@ from streamproof.errors import InputError
 from streamproof.events.files import ColumnMapping, Reader, read
 from streamproof.events.files.csv import CsvFile
 from streamproof.events.files.jsonl import JsonLines
-from streamproof.events.files.reader import Source
+from streamproof.events.files.listing import FileSet
+from streamproof.events.files.reader import EventFile
 from streamproof.events.files.records import RecordsFile
-from streamproof.events.files.tabular import Rows, Tabular
+from streamproof.events.files.tabular import RowsFile, TabularFile
 from streamproof.events.schema import BOOL, FLOAT64, INT64, STRING, Schema
 
 MAPPING = ColumnMapping(start="t")
@@ -45,9 +46,9 @@ odd = st.sampled_from(
 )  # fmt: skip
 
 
-def values(source: Source) -> dict[int, object]:
+def values(source: EventFile) -> dict[int, object]:
     """The values of the column v, by time."""
-    reader = Reader(source, Path("f"), claim={}, rejects=None, on_rows=None)
+    reader = Reader(source, FileSet(Path("f"), (), several=False), claim={}, rejects=None, on_rows=None)
     try:
         return {event.le: event.payload["v"] for event in reader.stream().to_events() if hasattr(event, "payload")}
     except InputError:  # no row could be read
@@ -77,8 +78,8 @@ def csv(folder: Path, texts: list[str]) -> Path:
     return path
 
 
-def tabular(file: Rows, schema: Schema | None = None) -> Tabular:
-    return Tabular(file, mapping=MAPPING, schema=schema, unit=None)
+def tabular(file: RowsFile, schema: Schema | None = None) -> TabularFile:
+    return TabularFile(file, mapping=MAPPING, schema=schema, unit=None)
 
 
 @settings(max_examples=150, deadline=None)

@@ -88,8 +88,11 @@ def test_paths_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "quakes.csv").write_text("le,re\n")
     with pytest.raises(InputError, match=r'there is no file .*\n  at: .*\n  fix: did you mean "quakes.csv"'):
         read(tmp_path / "quake.csv")
-    with pytest.raises(InputError, match="is a folder, not a file"):
-        read(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"the folder .*empty holds no files"):
+        read(tmp_path / "empty")
+    with pytest.raises(InputError, match="no file matches "):
+        read(tmp_path / "*.jsonl")
     with pytest.raises(InputError, match="folder that does not exist"):
         write(ONE, tmp_path / "no" / "h.csv")
     with pytest.raises(InputError, match="is a folder"):

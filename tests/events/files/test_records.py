@@ -99,10 +99,10 @@ class Numbers:
     def parts(self, rejects: Rejects):  # type: ignore[no-untyped-def]
         import numpy as np
 
-        from streamproof.events.files.tabular import Part
+        from streamproof.events.files.tabular import FilePart
 
         numbers = [int(line) for line in self.path.read_text().splitlines()]
-        yield Part(pa.table({"at": numbers}), np.arange(1, len(numbers) + 1))
+        yield FilePart(pa.table({"at": numbers}), np.arange(1, len(numbers) + 1))
 
 
 def write_numbers(content: History, path: Path) -> None:

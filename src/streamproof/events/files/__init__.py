@@ -17,21 +17,22 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from streamproof import extensions
 from streamproof.arguments import door
-from streamproof.documents import existing
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.files.csv import CsvFile
 from streamproof.events.files.ipc import IpcFile
 from streamproof.events.files.jsonl import JsonLines
+from streamproof.events.files.listing import PACKED, FileSet, files_at, read_separator, suffix_of
 from streamproof.events.files.mapping import ColumnMapping
 from streamproof.events.files.parquet import ParquetFile
-from streamproof.events.files.reader import Reader, Source, state_of
+from streamproof.events.files.reader import EventFile, Reader, state_of
 from streamproof.events.files.records import RecordsFile
 from streamproof.events.files.rejects import Reject, Rejects
-from streamproof.events.files.tabular import Rows, Tabular
+from streamproof.events.files.several import SeveralStreams, SeveralTables, agreed
+from streamproof.events.files.tabular import RowsFile, TabularFile
 from streamproof.events.files.writer import WRITERS, replacing
 from streamproof.events.history import History
 from streamproof.events.schema import Schema
@@ -46,6 +47,7 @@ _ENDINGS: Final[dict[str, Format]] = {
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".parquet": "parquet", ".pq": "parquet",
     ".arrow": "ipc", ".ipc": "ipc", ".feather": "ipc", ".arrows": "ipc",
 }  # fmt: skip
+_TEXT: Final = ("csv", "jsonl")
 _PACKED: Final = {".gz": "gunzip", ".bz2": "bunzip2", ".xz": "unxz", ".zst": "unzstd", ".zip": "unzip"}
 
 
@@ -57,25 +59,39 @@ def read(
     schema: Schema | None = None,
     unit: Unit | None = None,
     format: str | None = None,  # noqa: A002  # the word users know
+    separator: str = ",",
+    header: bool = True,
     rejects: str | Path | None = None,
     chunk_rows: int = 1 << 18,
     on_rows: Callable[[int], None] | None = None,
 ) -> Reader:
-    """The events of a file.
+    """The events of a file, of all files in a folder, or of those that match a pattern like ``data/*.csv.gz``.
 
-    Files in one of our own layouts need nothing more; any other needs a ``mapping``. Rows that cannot be read are
-    counted, and written to ``rejects`` with their line and the reason. ``on_rows`` is told how many rows were read.
+    Files in one of our own layouts need nothing more; any other needs a ``mapping``. Several files are read as one, in
+    the order of their names, and must agree in columns and types. CSV may have another ``separator`` and no ``header``:
+    its columns then are c0, c1 and so on. Rows that cannot be read are counted, and written to ``rejects`` with their
+    line and the reason. ``on_rows`` is called with the number of rows read so far.
     """
-    place = _existing(path)
-    kind = format_of(place, format, "sources")
-    state = state_of(place)
-    source: Source
+    found = files_at(Path(path))
+    kind = _format_of_all(found, format)
+    text = CsvText(read_separator(separator, "separator"), header)
+    _refuse_settings(kind, text, found)
+    state = state_of(found)
+    source: EventFile
     if kind == "jsonl" and mapping is None:
-        source = JsonLines(place, schema=schema, unit=unit)
+        source = _streams(found, schema, unit)
     else:
-        source = Tabular(_rows(place, kind, chunk_rows), mapping=mapping, schema=schema, unit=unit)
+        source = TabularFile(_tables(found, kind, chunk_rows, text), mapping=mapping, schema=schema, unit=unit)
     claim = {"format": kind, "mapping": None if mapping is None else asdict(mapping)}
-    return Reader(source, place, claim=claim, rejects=_target(rejects, place), on_rows=on_rows, state=state)
+    claim |= {} if text == CsvText() else text._asdict()
+    return Reader(source, found, claim=claim, rejects=_target(rejects, found), on_rows=on_rows, state=state)
+
+
+class CsvText(NamedTuple):
+    """How the text of a CSV file is meant."""
+
+    separator: str = ","
+    header: bool = True
 
 
 @door
@@ -125,30 +141,67 @@ def _way_out(ending: str, known: Sequence[str]) -> str:
     return f'give it a name that ends in {endings} or .arrow; in Python format="csv" says it too'
 
 
-def _rows(path: Path, kind: str, chunk_rows: int) -> Rows:
+def _format_of_all(found: FileSet, given: str | None) -> str:
+    """The one format of all files; text may be packed."""
+    kinds = {format_of(_unpacked_name(path), given, "sources"): path for path in reversed(found.files)}
+    if len(kinds) > 1:
+        names = ", ".join(sorted(f"{found.name_of(path)} is {kind}" for kind, path in kinds.items()))
+        fix = "say which are meant, by a pattern: 'folder/*.csv'"
+        raise InputError(f"the files are of several formats: {names}", at=str(found.named), fix=fix)
+    kind = next(iter(kinds))
+    for path in found.files:
+        if path.suffix.lower() == PACKED and kind not in _TEXT:
+            what = f"{path.name} is packed, and files of the format {kind} are read from several places at once"
+            raise InputError(what, at=str(path), fix="unpack the file first: gunzip")
+    return kind
+
+
+def _unpacked_name(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix.lower() == PACKED and suffix_of(path) else path
+
+
+def _refuse_settings(kind: str, text: CsvText, found: FileSet) -> None:
+    if kind != "csv" and text != CsvText():
+        what = f"a separator, or no header, is of CSV files, and {found.named.name} is {kind}"
+        raise InputError(what, at=str(found.named), fix="leave them out")
+
+
+def _streams(found: FileSet, schema: Schema | None, unit: Unit | None) -> EventFile:
+    if not found.several:
+        return JsonLines(found.files[0], schema=schema, unit=unit)
+    files = [
+        JsonLines(path, schema=schema, unit=unit, prefix=f"{number}.") for number, path in enumerate(found.files, 1)
+    ]
+    return SeveralStreams(found, files if schema else agreed(found, files))
+
+
+def _tables(found: FileSet, kind: str, chunk_rows: int, text: CsvText) -> RowsFile:
+    if not found.several:
+        return _table(found.files[0], kind, chunk_rows, text)
+    if kind == "jsonl":
+        return SeveralTables(found, agreed(found, [RecordsFile(path) for path in found.files]))
+    return SeveralTables(found, [_table(path, kind, chunk_rows, text) for path in found.files])
+
+
+def _table(path: Path, kind: str, chunk_rows: int, text: CsvText) -> RowsFile:
     match kind:
         case "jsonl":
             return RecordsFile(path)
         case "csv":
-            return CsvFile(path)
+            return CsvFile(path, separator=text.separator, header=text.header)
         case "parquet":
             return ParquetFile(path, chunk_rows=chunk_rows)
         case "ipc":
             return IpcFile(path)
-    rows: Rows = extensions.load("sources", kind)(path)
+    rows: RowsFile = extensions.load("sources", kind)(path)
     return rows
 
 
-def _existing(path: str | Path) -> Path:
-    """The file itself, symbolic links followed."""
-    return existing(Path(path))
-
-
-def _target(rejects: str | Path | None, source: Path) -> Path | None:
+def _target(rejects: str | Path | None, found: FileSet) -> Path | None:
     if rejects is None:
         return None
     place = Path(rejects).absolute()  # links stay as they are, and are refused
-    is_read = os.path.realpath(place) == os.path.realpath(source)
+    is_read = Path(os.path.realpath(place)) in found.files
     if is_read or not place.parent.is_dir():
         what = "is the file that is read" if is_read else "is in a folder that does not exist"
         raise InputError(f"the rejects file {rejects} {what}", at=str(place), fix="choose another path")

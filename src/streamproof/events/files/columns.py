@@ -57,6 +57,18 @@ class JsonColumns:
     def _merge(self, name: str, kind: Type) -> None:
         self._types[name] = merge_types(self._types.get(name, NULL), kind) or self._types[name]
 
+    def absorb(self, other: JsonColumns) -> None:
+        """See all values that others have seen."""
+        for name, kind in other._types.items():
+            self._merge(name, kind)
+        self._unkept |= other._unkept
+        self._whole |= other._whole
+
+    @property
+    def kinds(self) -> dict[str, Type]:
+        """The types of all columns, those of numbers that are kept as they are written included."""
+        return dict(self._types)
+
     @property
     def written(self) -> frozenset[str]:
         """The columns of numbers that are kept as they are written."""

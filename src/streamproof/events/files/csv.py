@@ -6,8 +6,10 @@ Lines are numbered as an editor numbers them, though fields may contain line bre
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -18,45 +20,44 @@ import pyarrow.csv as pv
 
 from streamproof.errors import InputError
 from streamproof.events.bag import take
+from streamproof.events.files.listing import PACKED, open_text
 from streamproof.events.files.rejects import Rejects
-from streamproof.events.files.tabular import Part, columns_of
+from streamproof.events.files.tabular import FilePart, columns_of
 from streamproof.events.order import Ints, one_array
 
 MAX_HEADER: Final = 1 << 20  # bytes of the first line
 BLOCK: Final = 1 << 23  # bytes that are read at once; no row is longer than two blocks
 _NOT_DATA: Final = re.compile(r"[^\W\d]")  # a letter, which names of columns have
-_ENDS: Final = re.compile(rb"[,\r\n]")
 _CLOSED: Final = re.compile(rb'\n"\r?\n$')
-_OTHERS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_SEPARATORS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 class CsvFile:
-    """A CSV file with a header."""
+    """A CSV file; without a header its columns are called c0, c1 and so on."""
 
     word = "line"
     metadata: Mapping[str, str] = {}
 
-    def __init__(self, path: Path, *, block_bytes: int = BLOCK) -> None:
-        self._path = path
+    def __init__(self, path: Path, *, separator: str = ",", header: bool = True, block_bytes: int = BLOCK) -> None:
+        self._path, self._separator, self._header = path, separator, header
         self._block_bytes = block_bytes
-        names = _header(path)
-        self.hint = _hint(names)
+        names = _first_row(path, separator, header=header)
+        names = names if header else [f"c{number}" for number in range(len(names))]
+        self.hint = _hint(names, separator, header=header)
         try:
             columns_of(names)
         except InputError as error:
             error.fix = self.hint or error.fix
             raise error.located(path.name) from None
         self.fields = pa.schema([(name, pa.binary()) for name in names])
-        self.blank = 0  # lines without anything
 
-    def parts(self, rejects: Rejects) -> Iterator[Part]:
+    def parts(self, rejects: Rejects) -> Iterator[FilePart]:
         """Blocks of rows as bytes."""
-        self.blank = 0
         bad: list[pv.InvalidRow] = []
-        numbering = _Numbering()
-        last: Part | None = None  # held back, for its last row may be open
+        numbering = _Numbering(self._separator, first=1 + self._header)
+        last: FilePart | None = None  # held back, for its last row may be open
         try:
-            for block in self._open(bad):
+            for block in self._blocks(bad):
                 if block.schema.names != self.fields.names:
                     raise InputError("the header cannot be read", at=self._path.name, fix="quote names only as a whole")
                 if last is not None:
@@ -67,7 +68,7 @@ class CsvFile:
             if last is not None:
                 yield last
             raise self._unreadable(str(error), numbering.line) from None
-        swallowed = bool(bad) and is_open(bad[-1].text.encode("utf-8", "surrogateescape"))
+        swallowed = bool(bad) and is_open(bad[-1].text.encode("utf-8", "surrogateescape"), self._separator)
         numbering.number(self.fields.empty_table(), bad, rejects, final=True)
         if last is not None:
             yield last if swallowed else self._closed(last, numbering.line, rejects)
@@ -77,9 +78,11 @@ class CsvFile:
         if "straddl" in why:
             what = f"the row is longer than {self._block_bytes:,} bytes: perhaps a quote in it is never closed"
             return InputError(what, at=at, fix="close the quote", name="limit_exceeded")
-        return InputError(f"not CSV: {why}", at=at, fix="check that the file is text, with commas between the fields")
+        return InputError(
+            f"not CSV: {why}", at=at, fix=f"check that the file is text, with {self._separator!r} between the fields"
+        )
 
-    def _closed(self, part: Part, end: int, rejects: Rejects) -> Part:
+    def _closed(self, part: FilePart, end: int, rejects: Rejects) -> FilePart:
         """The last rows of the file; if the very last is open at its end, it is rejected."""
         if not len(part.lines):
             return part
@@ -88,48 +91,81 @@ class CsvFile:
         breaks = sum(value.count(b"\n") for value in values)
         if line + 1 + breaks != end:
             return part  # blank lines are the last
-        text = _open_row(self._path, values[-1], breaks, 2 * self._block_bytes)
+        text = self._open_row(values[-1], breaks)
         if text is None:
             return part
         rejects.add(line, _open_at_the_end(text), text[:1000].decode("utf-8", "backslashreplace"))
-        return Part(part.rows.slice(0, len(part.lines) - 1), part.lines[:-1])
+        return FilePart(part.rows.slice(0, len(part.lines) - 1), part.lines[:-1])
 
-    def _open(self, bad: list[pv.InvalidRow]) -> pv.CSVStreamingReader:
+    def _open_row(self, value: bytes, breaks: int) -> bytes | None:
+        """The last row of the file, if it is open: then the rest of the file is in it, up to the last line break.
+
+        ``value`` is the last of its fields, ``breaks`` the number of line breaks in them all.
+        """
+        text = self._last_bytes(2 * self._block_bytes)
+        if text.endswith(b"\n") and (not value.endswith(b"\n") or _CLOSED.search(text[-4:])):
+            return None
+        place = len(text)
+        for _ in range(breaks + 1):
+            place = text.rfind(b"\n", 0, max(place, 0))
+        return text[place + 1 :] if is_open(text[place + 1 :], self._separator) else None
+
+    def _last_bytes(self, most: int) -> bytes:
+        with open_text(self._path) as file:
+            if isinstance(file, io.BufferedReader):
+                file.seek(max(0, file.seek(0, 2) - most))
+                return file.read()
+            last = b""
+            while block := file.read(most):  # what is packed has to be read through
+                last = (last + block)[-most:]
+            return last
+
+    def _blocks(self, bad: list[pv.InvalidRow]) -> Iterator[pa.RecordBatch]:
         def keep(row: pv.InvalidRow) -> str:
             bad.append(row)
             return "skip"
 
-        return pv.open_csv(
-            self._path,
-            read_options=pv.ReadOptions(use_threads=False, block_size=self._block_bytes),
-            parse_options=pv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=keep),
-            convert_options=pv.ConvertOptions(
-                check_utf8=False,
-                column_types=self.fields,
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
+        is_packed = self._path.suffix.lower() == PACKED
+        with open_text(self._path) if is_packed else nullcontext(self._path) as source:
+            yield from pv.open_csv(
+                source,
+                read_options=pv.ReadOptions(
+                    use_threads=False,
+                    block_size=self._block_bytes,
+                    column_names=None if self._header else self.fields.names,
+                ),
+                parse_options=pv.ParseOptions(
+                    delimiter=self._separator,
+                    newlines_in_values=True,
+                    ignore_empty_lines=False,
+                    invalid_row_handler=keep,
+                ),
+                convert_options=pv.ConvertOptions(
+                    check_utf8=False,
+                    column_types=self.fields,
+                    null_values=[""],
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                ),
+            )
 
-    def _without_blank(self, part: Part) -> Part:
+    def _without_blank(self, part: FilePart) -> FilePart:
         absent = np.ones(part.rows.num_rows, np.bool_)
         for column in part.rows.columns:
             absent &= one_array(column).is_null().to_numpy(zero_copy_only=False)
         if not absent.any():
             return part
-        self.blank += int(absent.sum())
-        return Part(take(part.rows, np.flatnonzero(~absent)), part.lines[~absent])
+        return FilePart(take(part.rows, np.flatnonzero(~absent)), part.lines[~absent])
 
 
 class _Numbering:
     """Keeps track of lines: rows are numbered by Arrow, and some have more than one line."""
 
-    def __init__(self) -> None:
-        self._row = 2  # the number of the next row; the header is the first
-        self.line = 2
+    def __init__(self, separator: str, *, first: int) -> None:
+        self._separator = separator
+        self._row = self.line = first  # the numbers of the next row and its line; a header is the first
 
-    def number(self, rows: pa.Table, bad: list[pv.InvalidRow], rejects: Rejects, *, final: bool = False) -> Part:
+    def number(self, rows: pa.Table, bad: list[pv.InvalidRow], rejects: Rejects, *, final: bool = False) -> FilePart:
         """The block with the number of each row's first line; rows that Arrow left out of it are rejected.
 
         Arrow reads ahead, so ``bad`` may have rows of later blocks; they stay in it.
@@ -139,10 +175,10 @@ class _Numbering:
         mine = [row for row in bad if final or (len(numbers) and row.number < numbers[-1])]
         bad[:] = bad[len(mine) :]
         if mine:
-            return Part(rows, self._among(numbers, breaks, mine, rejects))
+            return FilePart(rows, self._among(numbers, breaks, mine, rejects))
         starts = self.line + np.arange(len(breaks)) + np.cumsum(breaks) - breaks
         self._row, self.line = self._row + len(breaks), self.line + len(breaks) + int(breaks.sum())
-        return Part(rows, starts)
+        return FilePart(rows, starts)
 
     def _among(self, numbers: Ints, breaks: Ints, bad: list[pv.InvalidRow], rejects: Rejects) -> Ints:
         """The lines of rows that have rejected rows between them."""
@@ -152,7 +188,7 @@ class _Numbering:
         for number in sorted([*extra, *left_out]):
             if number in left_out:
                 text = left_out[number].text
-                rejects.add(self.line, _why(left_out[number]), text)
+                rejects.add(self.line, _why(left_out[number], self._separator), text)
                 self.line += 1 + text.count("\n")
             else:
                 starts.append(self.line)
@@ -171,9 +207,9 @@ def _numbers(first: int, count: int, left_out: list[int]) -> Ints:
     return all_numbers[~np.isin(all_numbers, left_out)][:count]
 
 
-def _why(row: pv.InvalidRow) -> str:
+def _why(row: pv.InvalidRow, separator: str) -> str:
     text = row.text.encode("utf-8", "surrogateescape")
-    if is_open(text):
+    if is_open(text, separator):
         return _open_at_the_end(text)
     return f"{row.actual_columns} fields instead of {row.expected_columns}"
 
@@ -185,19 +221,20 @@ def _open_at_the_end(text: bytes) -> str:
     return f"a quote that opens in this row is never closed: {rest}"
 
 
-def is_open(row: bytes) -> bool:
+def is_open(row: bytes, separator: str = ",") -> bool:
     """Whether a row of CSV ends within quotes.
 
     >>> is_open(b'1,"a""b",c'), is_open(b'1,5"'), is_open(b'1,"a""'), is_open(b'1,"a,b')
     (False, False, True, True)
     """
+    ends = re.compile(b"[" + re.escape(separator.encode()) + rb"\r\n]")
     place = 0
     while place < len(row):
         if row[place : place + 1] == b'"':
             place = _closing(row, place + 1)
             if place < 0:
                 return True
-        found = _ENDS.search(row, place)
+        found = ends.search(row, place)
         if found is None:
             return False
         place = found.end()
@@ -211,23 +248,6 @@ def _closing(row: bytes, place: int) -> int:
         if place < 0 or row[place + 1 : place + 2] != b'"':
             return place
         place += 2
-
-
-def _open_row(path: Path, value: bytes, breaks: int, most: int) -> bytes | None:
-    """The last row of a file, if it is open: then the rest of the file is in it, up to the last line break.
-
-    ``value`` is the last of its fields, ``breaks`` the number of line breaks in them all.
-    """
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        file.seek(max(0, size - most))
-        text = file.read()
-    if text.endswith(b"\n") and (not value.endswith(b"\n") or _CLOSED.search(text[-4:])):
-        return None
-    place = len(text)
-    for _ in range(breaks + 1):
-        place = text.rfind(b"\n", 0, max(place, 0))
-    return text[place + 1 :] if is_open(text[place + 1 :]) else None
 
 
 def _breaks(rows: pa.Table) -> Ints:
@@ -244,7 +264,7 @@ def _breaks(rows: pa.Table) -> Ints:
 _MAGIC: Final = {
     b"\xff\xfe": ("UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"),
     b"\xfe\xff": ("UTF-16", "convert it: iconv -f UTF-16 -t UTF-8"),
-    b"\x1f\x8b": ("compressed (gzip)", "unpack it first: gunzip"),
+    b"\x1f\x8b": ("compressed (gzip)", "call it *.gz, or unpack it first: gunzip"),
     b"\x28\xb5\x2f\xfd": ("compressed (zstd)", "unpack it first: unzstd"),
     b"PK\x03\x04": ("a zip archive, or a workbook", "unpack it, or save the sheet as CSV"),
     b"PAR1": ("Parquet", "call it *.parquet"),
@@ -263,35 +283,45 @@ def refuse_other_kinds(start: bytes, path: Path) -> None:
         )
 
 
-def _header(path: Path) -> list[str]:
-    with path.open("rb") as file:
+def _first_row(path: Path, separator: str, *, header: bool) -> list[str]:
+    """The fields of the first row."""
+    fix = "the first line names the columns" if header else "give a file with at least one row"
+    with open_text(path) as file:
         start = file.read(MAX_HEADER)
     refuse_other_kinds(start, path)
     if not start.strip():
-        raise InputError("the file is empty", at=str(path), fix="the first line names the columns")
+        raise InputError("the file is empty", at=str(path), fix=fix)
     if not start.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].strip():
-        raise InputError("the first line is blank", at=str(path), fix="the first line names the columns")
+        raise InputError("the first line is blank", at=str(path), fix=fix)
     if b"\r" in start and b"\n" not in start:
         raise InputError("its lines end in CR alone", at=str(path), fix=r"convert them: tr '\r' '\n' < FILE")
+    lines = (line.decode("utf-8-sig") for line in start.splitlines(keepends=True))
     try:
-        return next(csv.reader(line.decode("utf-8-sig") for line in start.splitlines(keepends=True)))
+        return next(csv.reader(lines, delimiter=separator))
     except UnicodeDecodeError:
-        raise InputError("the header is not UTF-8", at=path.name, fix="convert the file to UTF-8") from None
+        what = "the header is not UTF-8" if header else "the first row is not UTF-8"
+        raise InputError(what, at=path.name, fix="convert the file to UTF-8") from None
     except (csv.Error, StopIteration) as error:
         why = "a name is longer than 131,072 characters" if "limit" in str(error) else str(error)
-        fix = "the first line names the columns"
         raise InputError(f"the header cannot be read: {why}", at=f"{path.name}, line 1", fix=fix) from None
 
 
-def _hint(names: list[str]) -> str | None:
-    """What to do, if it seems that the header is none, or not one of commas."""
-    for separator, word in _OTHERS.items():
-        if len(names) == 1 and separator in names[0]:
-            return f"the columns seem to be separated by {word}: put commas between them"
+def _hint(names: list[str], separator: str, *, header: bool) -> str | None:
+    """What to do, if it seems that fields are separated otherwise, or that the header is none."""
+    for other, word in _SEPARATORS.items():
+        if len(names) == 1 and other in names[0] and other != separator:
+            said = {"\t": "tab"}.get(other, other)
+            return (
+                f"the columns seem to be separated by {word}: read(…, separator={other!r}), or --map separator={said}"
+            )
     if (
-        names
+        header
+        and names
         and not any(_NOT_DATA.search(name.rstrip("Zz").replace("T", "")) for name in names[:1])
         and any(name[:1].isdigit() for name in names)
     ):
-        return "the first line looks like data: put a line before it that names the columns"
+        return (
+            "the first line looks like data: put a line before it that names the columns, "
+            "or say that there is none: read(…, header=False), or --map header=no"
+        )
     return None

@@ -11,7 +11,7 @@ import pyarrow as pa
 from streamproof.events.files.damage import checked, readable, refusing_damage
 from streamproof.events.files.metadata import read_metadata
 from streamproof.events.files.rejects import Rejects
-from streamproof.events.files.tabular import Part, columns_of
+from streamproof.events.files.tabular import FilePart, columns_of
 
 
 class IpcFile:
@@ -40,7 +40,7 @@ class IpcFile:
                 yield stream.schema
                 yield from map(checked, stream)
 
-    def parts(self, rejects: Rejects) -> Iterator[Part]:
+    def parts(self, rejects: Rejects) -> Iterator[FilePart]:
         row = 1
         batches = self._batches()
         while True:
@@ -49,5 +49,5 @@ class IpcFile:
             if batch is None:
                 return
             if isinstance(batch, pa.RecordBatch):
-                yield Part(pa.Table.from_batches([batch]), np.arange(row, row + batch.num_rows))
+                yield FilePart(pa.Table.from_batches([batch]), np.arange(row, row + batch.num_rows))
                 row += batch.num_rows

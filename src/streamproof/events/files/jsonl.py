@@ -23,6 +23,7 @@ from streamproof.events.event import Cti, Event, read_event, typed
 from streamproof.events.files.columns import JsonColumns, json_type, literally, with_written
 from streamproof.events.files.damage import checked
 from streamproof.events.files.exact import lossy_in_json, number, whole_number
+from streamproof.events.files.listing import open_text
 from streamproof.events.files.rejects import Faults, Rejects
 from streamproof.events.files.values import typed_column
 from streamproof.events.notation import show_value
@@ -55,35 +56,36 @@ class JsonLines:
 
     word = "line"
 
-    def __init__(self, path: Path, *, schema: Schema | None, unit: Unit | None, block_bytes: int = 1 << 23) -> None:
+    def __init__(
+        self, path: Path, *, schema: Schema | None, unit: Unit | None, prefix: str = "", block_bytes: int = 1 << 23
+    ) -> None:
         self._path = path
+        self._prefix = prefix  # of the ids that are made for lines: it says which of several files
         self._block_bytes = block_bytes
-        self.blank = 0  # lines without anything
-        self.makes_ids = False  # whether every event is an insert with an id that is made here
-        found, self.complete = self._look()
-        columns = schema.columns if schema else tuple(found.types.items())
-        self.schema = Schema(columns, one_unit({"the source": schema.unit if schema else None, "read()": unit}))
-        self._written = frozenset[str]() if schema else found.written
-
-    def _look(self) -> tuple[JsonColumns, bool]:
-        """The types of all columns, and whether no line has a kind: then the file is a history, and complete."""
-        columns = JsonColumns()
+        self._declared = schema
+        self._unit = one_unit({"the source": schema.unit if schema else None, "read()": unit})
+        self.columns = JsonColumns()
         has_kind = has_id = False
         for block in self._blocks():
             has_id |= b'"id"' in block.data or b"\\u" in block.data  # also where a column is called that
-            kinds = _look_fast(block, columns)
-            has_kind |= _look_slow(block, columns) if kinds is None else kinds
-        self.makes_ids = not has_kind and not has_id
-        return columns, not has_kind
+            kinds = _see_fast(block, self.columns)
+            has_kind |= _see_slow(block, self.columns) if kinds is None else kinds
+        self.makes_ids = not has_kind and not has_id  # whether every event is an insert with an id that is made here
+        self.complete = not has_kind  # the file is a history
+        self.settle(self.columns)
+
+    def settle(self, columns: JsonColumns) -> None:
+        """Read the file with its own columns, or those that it shares with others, unless the schema is declared."""
+        self._written = frozenset[str]() if self._declared else columns.written
+        self.schema = Schema(self._declared.columns if self._declared else tuple(columns.types.items()), self._unit)
 
     def chunks(self, rejects: Rejects) -> Iterator[tuple[PhysicalStream, int]]:
         """The events of each block, and of how many good lines they are."""
-        self.blank = 0
         for block in self._blocks():
             try:
                 if self._written:
                     raise _Unusual
-                stream = _parse(block, self.schema)
+                stream = _parse(block, self.schema, self._prefix)
                 yield stream, len(stream)
             except (_Unusual, pa.ArrowInvalid, pa.ArrowNotImplementedError):
                 stream = PhysicalStream.from_events(self._lines(block, rejects), schema=self.schema)
@@ -92,10 +94,9 @@ class JsonLines:
     def _lines(self, block: Block, rejects: Rejects) -> Iterator[Event]:
         for place, line in enumerate(block.data.split(b"\n")[:-1], start=block.line):
             if not line.strip():
-                self.blank += 1
                 continue
             try:
-                yield typed(_event(line, place, self._written), self.schema)
+                yield typed(_event(line, f"{self._prefix}{place}", self._written), self.schema)
             except StreamproofError as error:
                 rejects.add(place, error.what, line.decode("utf-8", "backslashreplace"))
 
@@ -106,7 +107,7 @@ class JsonLines:
 def blocks(path: Path, size: int) -> Iterator[Block]:
     """The file in blocks of whole lines, each of about ``size`` bytes."""
     number = 1
-    with path.open("rb") as file:
+    with open_text(path) as file:
         while data := file.read(size):
             data += file.readline()
             if number == 1:
@@ -144,7 +145,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return document
 
 
-def _event(line: bytes, number: int, written: frozenset[str] = frozenset()) -> Event:
+def _event(line: bytes, number: int | str, written: frozenset[str] = frozenset()) -> Event:
     document = document_of(line)
     if not isinstance(document, dict):
         raise InputError(f"not an event: {show_value(document)}", fix='write {"kind": …, "id": …, "le": …, "re": …}')
@@ -153,7 +154,7 @@ def _event(line: bytes, number: int, written: frozenset[str] = frozenset()) -> E
     return read_event(document, number)
 
 
-def _look_slow(block: Block, columns: JsonColumns) -> bool:
+def _see_slow(block: Block, columns: JsonColumns) -> bool:
     """See the columns of the good lines of a block; whether any line has a kind."""
     has_kind = False
     for place, line in enumerate(block.data.split(b"\n")[:-1], start=block.line):
@@ -170,7 +171,7 @@ def _look_slow(block: Block, columns: JsonColumns) -> bool:
     return has_kind
 
 
-def _look_fast(block: Block, columns: JsonColumns) -> bool | None:
+def _see_fast(block: Block, columns: JsonColumns) -> bool | None:
     """The same if Arrow can read the block as we mean it; else nothing, and no column was seen."""
     try:
         table = _table(block, None)
@@ -227,7 +228,7 @@ def _payload_type(table: pa.Table) -> pa.StructType | list[pa.Field]:
     return kind if pa.types.is_struct(kind) else []
 
 
-def _parse(block: Block, schema: Schema) -> PhysicalStream:
+def _parse(block: Block, schema: Schema, prefix: str = "") -> PhysicalStream:
     """The block as Arrow parses it; `_Unusual` if any line needs a closer look."""
     if any(kind.kind == "null" for _, kind in schema):
         raise _Unusual  # Arrow would take any value for null
@@ -240,7 +241,7 @@ def _parse(block: Block, schema: Schema) -> PhysicalStream:
     payload = _payload(table, schema)
     le = pc.if_else(pa.array(kind == CTI), table["t"], table["le"])
     numbers = pa.array(np.arange(block.line, block.line + table.num_rows)).cast(pa.string())
-    made = pc.binary_join_element_wise("#", numbers, "")
+    made = pc.binary_join_element_wise(f"#{prefix}", numbers, "")
     ids = pc.if_else(pa.array(kind == INSERT), pc.coalesce(table["id"], made), table["id"])
     columns = [pa.array(kind), ids, le, table["re"], table["re_new"], *payload]
     return PhysicalStream(schema, pa.Table.from_arrays(columns, schema=PhysicalStream.arrow_schema(schema)))

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from streamproof.events.files.damage import checked, readable, refusing_damage
 from streamproof.events.files.metadata import read_metadata
 from streamproof.events.files.rejects import Rejects
-from streamproof.events.files.tabular import Part, columns_of
+from streamproof.events.files.tabular import FilePart, columns_of
 
 BUFFER: Final = 1 << 18  # bytes of a column
 
@@ -35,7 +35,7 @@ class ParquetFile:
         # what it reads ahead, it would keep until the end; and a column of a row group it would read at once
         return pq.ParquetFile(self._path, pre_buffer=False, buffer_size=BUFFER, page_checksum_verification=True)
 
-    def parts(self, rejects: Rejects) -> Iterator[Part]:
+    def parts(self, rejects: Rejects) -> Iterator[FilePart]:
         row = 1
         with refusing_damage("Parquet", self._path):
             file = self._open()
@@ -47,5 +47,5 @@ class ParquetFile:
                     if batch is None:
                         return
                     checked(batch)
-                yield Part(pa.Table.from_batches([batch]), np.arange(row, row + batch.num_rows))
+                yield FilePart(pa.Table.from_batches([batch]), np.arange(row, row + batch.num_rows))
                 row += batch.num_rows

@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 
 from streamproof.errors import InputError
 from streamproof.events.encode import cti
+from streamproof.events.files.listing import FileSet, files_at
 from streamproof.events.files.rejects import Reject, Rejects
 from streamproof.events.history import History
 from streamproof.events.physical import to_history
@@ -15,20 +16,20 @@ from streamproof.events.schema import Schema
 from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import FOREVER, Unit
 
-FileState: TypeAlias = "tuple[int, ...] | None"
+FileState: TypeAlias = "tuple[tuple[Path, int, int, int, int], ...] | None"
 
 
-def state_of(path: Path) -> FileState:
-    """What changes when a file is written to, cut or replaced; nothing if it is gone."""
+def state_of(found: FileSet) -> FileState:
+    """What changes when a file is written to, cut, replaced or added to a folder; nothing if one is gone."""
     try:
-        about = path.stat()
+        about = [(path, path.stat()) for path in found.files]
     except FileNotFoundError:
         return None
-    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
+    return tuple((path, at.st_dev, at.st_ino, at.st_size, at.st_mtime_ns) for path, at in about)
 
 
-class Source(Protocol):
-    """A file of one format."""
+class EventFile(Protocol):
+    """A file of one format, or several as one."""
 
     word: str  # what its rows are called: line or row
     schema: Schema
@@ -46,8 +47,8 @@ class Reader:
 
     def __init__(
         self,
-        source: Source,
-        path: Path,
+        source: EventFile,
+        found: FileSet,
         *,
         claim: Mapping[str, object],
         rejects: Path | None,
@@ -56,8 +57,8 @@ class Reader:
     ) -> None:
         self._source = source
         self.claim = claim  # how the file is read, as far as its events depend on it
-        self._path = path
-        self._state = state  # of the file, before anything looked at it
+        self._found = found
+        self._state = state  # of the files, before anything looked at them
         self._rejects_path = rejects
         self._rejects = Rejects()
         self._on_rows = on_rows
@@ -113,14 +114,18 @@ class Reader:
         self.rows_read = good + rejects.count
         self._refuse_changed()
         if rejects.count and not events:
-            raise rejects.error(self._path)
+            raise rejects.error(self._found.named)
         if self._source.complete:
             yield cti(self.schema, FOREVER)
 
     def _refuse_changed(self) -> None:
-        if self._state is not None and state_of(self._path) != self._state:
-            what = f"{self._path.name} changed while it was read"
-            raise InputError(what, at=str(self._path), fix="read it when it is whole; or read a copy of it")
+        if self._state is None:
+            return
+        path = self._found.named
+        now = files_at(path) if self._found.several else self._found
+        if state_of(now) != self._state:
+            what = f"{path.name} changed while it was read"
+            raise InputError(what, at=str(path), fix="read it when it is whole; or read a copy of it")
 
     def stream(self) -> PhysicalStream:
         """All events at once."""

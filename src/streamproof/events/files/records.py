@@ -18,8 +18,9 @@ from streamproof.errors import InputError, StreamproofError
 from streamproof.events.files.columns import JsonColumns, json_type, literally, with_written
 from streamproof.events.files.exact import lossy_in_json
 from streamproof.events.files.jsonl import IN_JSON, Block, arrow_rows, blocks, document_of
+from streamproof.events.files.listing import open_text
 from streamproof.events.files.rejects import Rejects
-from streamproof.events.files.tabular import Part
+from streamproof.events.files.tabular import FilePart
 from streamproof.events.notation import merge_types, show_value, type_of_value
 from streamproof.events.schema import FLOAT64, NULL
 
@@ -35,20 +36,24 @@ class RecordsFile:
     def __init__(self, path: Path, *, block_bytes: int = 1 << 23) -> None:
         self._path = path
         self._block_bytes = block_bytes
-        columns, rejects = JsonColumns(), Rejects()
+        self.columns, rejects = JsonColumns(), Rejects()
         for block in blocks(path, block_bytes):
-            if not _look_fast(block, columns):
-                _look_slow(block, columns, rejects)
-        if not columns.types:
+            if not _see_fast(block, self.columns):
+                _see_slow(block, self.columns, rejects)
+        if not self.columns.types:
             raise _no_objects(path, rejects)
+        self.settle(self.columns)
+
+    def settle(self, columns: JsonColumns) -> None:
+        """Read the file with these columns: its own, or those that it shares with others."""
         self._written = columns.written
         self.fields = pa.schema([(name, IN_JSON.get(kind, pa.string())) for name, kind in columns.types.items()])
 
-    def parts(self, rejects: Rejects) -> Iterator[Part]:
+    def parts(self, rejects: Rejects) -> Iterator[FilePart]:
         for block in blocks(self._path, self._block_bytes):
             yield self._fast(block) or self._slow(block, rejects)
 
-    def _fast(self, block: Block) -> Part | None:
+    def _fast(self, block: Block) -> FilePart | None:
         if self._written:
             return None
         options = pj.ParseOptions(explicit_schema=self.fields, unexpected_field_behavior="error")
@@ -58,9 +63,9 @@ class RecordsFile:
             return None
         if rows.num_rows != block.data.count(b"\n") or rows.schema != self.fields:
             return None  # blank lines shift the numbers
-        return Part(rows, np.arange(block.line, block.line + rows.num_rows))
+        return FilePart(rows, np.arange(block.line, block.line + rows.num_rows))
 
-    def _slow(self, block: Block, rejects: Rejects) -> Part:
+    def _slow(self, block: Block, rejects: Rejects) -> FilePart:
         records, lines = [], []
         for number, line in _lines(block):
             try:
@@ -68,7 +73,7 @@ class RecordsFile:
                 lines.append(number)
             except StreamproofError as error:
                 rejects.add(number, error.what, line.decode("utf-8", "backslashreplace"))
-        return Part(pa.Table.from_pylist(records, schema=self.fields), np.array(lines, np.int64))
+        return FilePart(pa.Table.from_pylist(records, schema=self.fields), np.array(lines, np.int64))
 
     def _typed(self, record: Record) -> Record:
         """The record with every value as its column's type, or an error that names the column."""
@@ -100,7 +105,7 @@ def _record(line: bytes, written: frozenset[str] = frozenset()) -> Record:
     return with_written(document, literally(line), written) if written else document
 
 
-def _look_fast(block: Block, columns: JsonColumns) -> bool:
+def _see_fast(block: Block, columns: JsonColumns) -> bool:
     """See the columns of a block, if Arrow can read it as we mean it; else none is seen."""
     try:
         rows = arrow_rows(block.data)
@@ -114,7 +119,7 @@ def _look_fast(block: Block, columns: JsonColumns) -> bool:
     return True
 
 
-def _look_slow(block: Block, columns: JsonColumns, rejects: Rejects) -> None:
+def _see_slow(block: Block, columns: JsonColumns, rejects: Rejects) -> None:
     """See the columns of the good lines of a block."""
     for number, line in _lines(block):
         try:
@@ -128,7 +133,7 @@ def _no_objects(path: Path, rejects: Rejects) -> InputError:
     """The error for a file without a line that can be read."""
     if not rejects.count:
         return InputError("the file has no rows", at=str(path), fix="write one JSON object per line")
-    with path.open("rb") as file:
+    with open_text(path) as file:
         start = file.read(1 << 12).lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.startswith(b"["):
         return InputError("the file is a JSON array", at=str(path), fix="write one object per line: jq -c '.[]' FILE")

@@ -27,9 +27,15 @@ class Reject(NamedTuple):
     why: str
     row: object
     word: str = "line"
+    file: str | None = None  # which of several
+
+    @property
+    def place(self) -> str:
+        """Where the row stands."""
+        return f"{self.file + ', ' if self.file else ''}{self.word} {self.line}"
 
     def __str__(self) -> str:
-        return f"{self.word} {self.line}: {self.why}"
+        return f"{self.place}: {self.why}"
 
 
 def opened_anew(path: Path, *, ours: bool = False) -> TextIO:
@@ -76,15 +82,17 @@ class Rejects:
         self._word = word
         self._file: TextIO | None = None
         self.ours = ours  # the file was made by this run
+        self.file: str | None = None  # which of several files is read
 
     def add(self, line: int, why: str, row: object) -> None:
         self.count += 1
         if len(self.first) < KEPT:
-            self.first.append(Reject(line, why, row, self._word))
+            self.first.append(Reject(line, why, row, self._word, self.file))
         if self._path is not None:
             self._file = self._file or opened_anew(self._path, ours=self.ours)
             self.ours = True
-            self._file.write(write_json({self._word: line, "why": why, "row": row}) + "\n")
+            which = {} if self.file is None else {"file": self.file}
+            self._file.write(write_json({**which, self._word: line, "why": why, "row": row}) + "\n")
 
     def close(self) -> None:
         if self._file is not None:
@@ -96,7 +104,7 @@ class Rejects:
         first = self.first[0]
         return InputError(
             f"none of the {self.count} rows could be read; the first: {first.why}",
-            at=f"{path.name}, {first.word} {first.line}",
+            at=f"{path.name}, {first.place}",
             fix=fix_for(first.why),
         )
 

@@ -27,27 +27,28 @@ Kinds = npt.NDArray[np.int8]
 MAX_COPIES: Final = 1 << 25  # events that the rows of one part may stand for
 
 
-class Part(NamedTuple):
+class FilePart(NamedTuple):
     """Some rows of a file, and the number of each in it."""
 
     rows: pa.Table
     lines: Ints
+    prefix: str = ""  # of the ids that are made for rows: it says which of several files
 
 
-class Rows(Protocol):
+class RowsFile(Protocol):
     """A file of rows and columns."""
 
     word: str
     fields: pa.Schema  # columns of bytes are text without a type
     metadata: Mapping[str, str]  # what we wrote into it
 
-    def parts(self, rejects: Rejects) -> Iterator[Part]: ...
+    def parts(self, rejects: Rejects) -> Iterator[FilePart]: ...
 
 
-class _Look:
-    """A first look at a file: the types of columns of text, and whether times are numbers."""
+class _FirstPass:
+    """What a first pass over a file finds: the types of columns of text, and whether times are numbers."""
 
-    def __init__(self, file: Rows, columns: Mapping[str, str], start: str, *, types_known: bool) -> None:
+    def __init__(self, file: RowsFile, columns: Mapping[str, str], start: str, *, types_known: bool) -> None:
         kinds = {name: _candidates(file.fields.field(column)) for name, column in columns.items()}
         self._possible = {} if types_known else {name: kind for name, kind in kinds.items() if kind}
         self._seen: set[str] = set()
@@ -58,7 +59,7 @@ class _Look:
         self.numbers = self._numbers is not False
         self.types = {name: narrowest(kinds, seen=name in self._seen) for name, kinds in self._possible.items()}
 
-    def _read(self, file: Rows, columns: Mapping[str, str], start: str) -> None:
+    def _read(self, file: RowsFile, columns: Mapping[str, str], start: str) -> None:
         for part in file.parts(Rejects()):
             times = text_of(one_array(part.rows[start]), start, Faults())
             if self._numbers is None and times.null_count < len(times):
@@ -72,10 +73,12 @@ class _Look:
                 return
 
 
-class Tabular:
+class TabularFile:
     """The events of a file of rows and columns."""
 
-    def __init__(self, file: Rows, *, mapping: ColumnMapping | None, schema: Schema | None, unit: Unit | None) -> None:
+    def __init__(
+        self, file: RowsFile, *, mapping: ColumnMapping | None, schema: Schema | None, unit: Unit | None
+    ) -> None:
         self._file = file
         self.word = file.word
         names = file.fields.names
@@ -89,7 +92,7 @@ class Tabular:
         self._columns = self._mapping.payload_columns(names)
         self.complete = "kind" not in self._roles
         self.makes_ids = self.complete and "id" not in self._roles
-        look = _Look(file, self._columns, self._roles["start"], types_known=schema is not None)
+        look = _FirstPass(file, self._columns, self._roles["start"], types_known=schema is not None)
         declared = schema.unit if schema else None
         claims: dict[str, str | None] = {"the mapping": self._mapping.unit, "the source": declared, "read()": unit}
         if look.numbers:  # the file's own unit is that of its ticks
@@ -121,7 +124,7 @@ class Tabular:
                     name="unknown_column",
                 )
 
-    def _type(self, name: str, look: _Look) -> Type:
+    def _type(self, name: str, look: _FirstPass) -> Type:
         if name in look.types:
             return look.types[name]
         column = self._columns[name]
@@ -142,7 +145,7 @@ class Tabular:
             stream = self._convert(part, rejects)
             yield stream, part.rows.num_rows - (rejects.count - before)
 
-    def _convert(self, part: Part, rejects: Rejects) -> PhysicalStream:
+    def _convert(self, part: FilePart, rejects: Rejects) -> PhysicalStream:
         faults = Faults()
         kind = self._kinds(part, faults)
         le = self._starts(part, kind, faults)
@@ -170,11 +173,11 @@ class Tabular:
             )
         return PhysicalStream(self.schema, take(rows, np.repeat(np.arange(len(kind)), counts)))
 
-    def _column(self, part: Part, role: str, faults: Faults) -> pa.Array | None:
+    def _column(self, part: FilePart, role: str, faults: Faults) -> pa.Array | None:
         name = self._roles.get(role)
         return None if name is None else text_of(one_array(part.rows[name]), name, faults)
 
-    def _kinds(self, part: Part, faults: Faults) -> Kinds:
+    def _kinds(self, part: FilePart, faults: Faults) -> Kinds:
         words = self._column(part, "kind", faults)
         if words is None:
             return np.full(part.rows.num_rows, INSERT, np.int8)
@@ -190,20 +193,20 @@ class Tabular:
         return kinds
 
     def _times(
-        self, role: str, part: Part, faults: Faults, *, needed: Flags | None = None, null: int | None = None
+        self, role: str, part: FilePart, faults: Faults, *, needed: Flags | None = None, null: int | None = None
     ) -> Ints:
         column = self._column(part, role, faults)
         if column is None:
             return np.zeros(part.rows.num_rows, np.int64)
         return ticks(column, self._roles[role], self._clock, faults, needed=needed, null=null)
 
-    def _starts(self, part: Part, kind: Kinds, faults: Faults) -> Ints:
+    def _starts(self, part: FilePart, kind: Kinds, faults: Faults) -> Ints:
         if "cti" not in self._roles:
             return self._times("start", part, faults)
         starts = self._times("start", part, faults, needed=kind != CTI)
         return np.where(kind == CTI, self._times("cti", part, faults, needed=kind == CTI), starts)
 
-    def _ends(self, part: Part, le: Ints, kind: Kinds, faults: Faults) -> Ints:
+    def _ends(self, part: FilePart, le: Ints, kind: Kinds, faults: Faults) -> Ints:
         if "end" in self._roles:
             null = None if self._own else FOREVER
             return self._times("end", part, faults, needed=kind != CTI, null=null)
@@ -216,7 +219,7 @@ class Tabular:
         faults.add(too_far & (kind != CTI), "the end lies outside ±2^62 ticks")
         return np.where(too_far, FOREVER, le + np.where(too_far, 0, spans))
 
-    def _spans(self, part: Part, faults: Faults) -> Ints:
+    def _spans(self, part: FilePart, faults: Faults) -> Ints:
         column = self._column(part, "duration", faults)
         assert column is not None
         spans = np.zeros(len(column), np.int64)
@@ -227,7 +230,7 @@ class Tabular:
                 faults.put(index, f'the duration {value!r} in "{self._roles["duration"]}" cannot be read')
         return spans
 
-    def _weights(self, part: Part, faults: Faults) -> Ints:
+    def _weights(self, part: FilePart, faults: Faults) -> Ints:
         if self._weight is None:
             return np.ones(part.rows.num_rows, np.int64)
         column = text_of(one_array(part.rows[self._weight]), self._weight, faults)
@@ -236,8 +239,8 @@ class Tabular:
         faults.add(weights < 1, f"the weight {self._weight} is not a positive number of events")
         return weights
 
-    def _ids(self, part: Part, kind: Kinds, faults: Faults) -> pa.Array:
-        made = pc.binary_join_element_wise("#", pa.array(part.lines).cast(pa.string()), "")
+    def _ids(self, part: FilePart, kind: Kinds, faults: Faults) -> pa.Array:
+        made = pc.binary_join_element_wise(f"#{part.prefix}", pa.array(part.lines).cast(pa.string()), "")
         given = self._column(part, "id", faults)
         if given is None:
             faults.add(kind == RETRACT, "a retraction without an id")
@@ -248,7 +251,7 @@ class Tabular:
             ids = pc.coalesce(given, made)
         return pc.if_else(pa.array(kind == CTI), pa.scalar(None, pa.string()), ids)
 
-    def _payload(self, part: Part, name: str, faults: Faults) -> pa.Array:
+    def _payload(self, part: FilePart, name: str, faults: Faults) -> pa.Array:
         array = text_of(one_array(part.rows[self._columns[name]]), name, faults)
         if pa.types.is_timestamp(array.type) and array.type.tz is None and self._clock.zone:
             return zoned(array, self._clock.zone, self._clock.ambiguous, self._columns[name], faults)

@@ -32,7 +32,7 @@ _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 @cache
-def zone_called(name: str) -> tzinfo:
+def zone_called(name: str, at: str | None = None) -> tzinfo:
     """The zone of a name, or of an offset like ``+02:00``.
 
     >>> zone_called("+02:00").utcoffset(None)
@@ -48,7 +48,7 @@ def zone_called(name: str) -> tzinfo:
     if name not in known:
         alike = {zone.lower(): zone for zone in known}
         fix = f'did you mean "{alike[name.lower()]}"?' if name.lower() in alike else did_you_mean(name, sorted(known))
-        raise InputError(f"unknown time zone {name!r}", at=f"assume_zone={name}", fix=_short(fix))
+        raise InputError(f"unknown time zone {name!r}", at=at or f"assume_zone={name}", fix=_short(fix))
     return ZoneInfo(name)
 
 
