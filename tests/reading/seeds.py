@@ -7,6 +7,7 @@ python -m tests.reading.seeds     writes them into tests/data/corpus/<target>/, 
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import random
@@ -66,7 +67,7 @@ def good() -> dict[str, Seeds]:
         "columns": iter(("k string, price decimal(10, 2)", "v: int64", "decimal(38,0)", "timestamp")),
         "jsonl": iter((EVENTS, '{"le":1,"re":2,"w":3,"payload":{"v":1}}\n')), "events": _events(),
         "csv": iter((CSV, "le,re,v\n1,2,3\n")), "mapped-csv": _mapped_csv(), "mapped-jsonl": _mapped_jsonl(),
-        "parquet": _parquet(), "ipc": _ipc(), "input-option": iter(("S=data/x.csv", "start=time,duration=1h", "S:start=at,rename.a=b")),
+        "parquet": _parquet(), "ipc": _ipc(), "packed": _packed(), "input-option": iter(("S=data/x.csv", "start=time,duration=1h", "S:start=at,rename.a=b")),
         "savepoint": _savepoints(), "interrupted": _interrupted(), "replay-state": _replay_states(),
         "replay-manifest": iter(('{"source":{"time_unit":"us"}}\n---\ningestion_time,v\n1,2\n5,3\n',)),
         "spark-source": iter(("ingestion_time,v\n1,2\n5,3\n", '{"ingestion_time":1,"v":2}\n')),
@@ -211,6 +212,11 @@ def _parquet() -> Seeds:
         sink = io.BytesIO()
         pq.write_table(_table(), sink, **options)
         yield sink.getvalue()
+
+
+def _packed() -> Seeds:
+    for text in (b"1;a\n2;b\n", b'1;"a\n;"\n', b"1\n2;\n"):
+        yield b";" + gzip.compress(text, mtime=0)
 
 
 def _ipc() -> Seeds:

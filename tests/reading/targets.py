@@ -313,14 +313,29 @@ def ipc(data: bytes, folder: Path) -> None:
     _read_file(put(folder, "S.arrow", data))
 
 
-@target("input-option", "cli/inputs.py:split_input", "cli/inputs.py:read_separator", words=f"S = / .. {_MAP}")
+@target("packed", "events/files/listing.py:open_text", binary=True)
+def packed(data: bytes, folder: Path) -> None:
+    """The first byte is the separator, the rest a packed file without header; it lies in a folder too."""
+    from streamproof.events.files import ColumnMapping
+
+    (folder / "S").mkdir(exist_ok=True)
+    path = put(folder / "S", "a.csv.gz", data[1:])
+    separator = data[:1].decode("latin-1")
+    with refusing():
+        _read_file(path, mapping=ColumnMapping(start="c0"), separator=separator, header=False)
+    _read_file(path.parent, mapping=ColumnMapping(start="c0"), separator=separator, header=False)
+
+
+@target("input-option", "cli/inputs.py:split_input", "events/files/listing.py:read_separator", words=f"S = / .. {_MAP}")
 def input_option(data: bytes, folder: Path) -> None:
-    from streamproof.cli.inputs import mapping_for, read_separator, split_input
+    from streamproof.cli.inputs import mapping_for, split_input
+    from streamproof.events.files.listing import read_separator
 
     text = text_of(data)
-    for read in (split_input, read_separator):
-        with refusing():
-            read(text)
+    with refusing():
+        split_input(text)
+    with refusing():
+        read_separator(text, "here")
     mapping_for("S", [text])
 
 
@@ -422,7 +437,7 @@ def replay_to(data: bytes, folder: Path) -> None:
         (folder / "to").mkdir()
         targets.open_target(f"{folder}/to/{text.replace('/', '')}", recorded)
         return
-    with patch.object(targets, "Tcp"), patch.object(targets, "Kafka"):
+    with patch.object(targets, "TcpTarget"), patch.object(targets, "KafkaTarget"):
         targets.open_target(text, recorded)
 
 

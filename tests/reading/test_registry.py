@@ -41,6 +41,7 @@ OURS = {  # name as the walk finds it: why nobody else's bytes come there
     "plan/modules.py:Registry.load": "a module that the user named: it is code, and is run",
     "properties/streams.py:recorded": "rows of a test, as Python has them",
     "workbench/bench.py:open_bench": "names of engines",
+    "workbench/bench.py:open_oracle": "the name of an oracle",
 }
 
 
