@@ -70,7 +70,7 @@ def test_a_tenth_is_a_tenth() -> None:
         ("dataSorce", {}, 'unknown key "dataSorce"', "dataSource"),
         ("dataSource.seprator", ",", 'unknown key "seprator"', 'did you mean "se'),
         ("dataSource.separator", "|", "separator and seperator say the same thing twice", "keep separator"),
-        ("dataSource.seperator", "||", '"separator" cannot be "||"', "one character"),
+        ("dataSource.seperator", "||", "the separator cannot be '||'", "one character"),
         ("dataSource.time.sourceTimeUnit", "min", "'min' is not a time unit", '"ps", "ns", "us", "ms", "s"'),
         ("dataSource.time.timeIndex", -1, '"timeIndex" cannot be -1', "counted from 0"),
         ("dataSource.format", "xlsx", '"format" cannot be "xlsx"', "csv, jsonl, parquet, gz"),
