@@ -294,7 +294,7 @@ def check_laws(case: Case, choices: Choices, shape: Shape | None = None) -> None
 
 def restored(kernel: Kernel, case: Case) -> Kernel:
     """A new kernel from a snapshot."""
-    state = kernel.snapshot()
+    state = kernel.save()
     for value in state.values():
         assert value is None or isinstance(value, int) or value.dtype == np.int64
     context: Context = kernel._context if hasattr(kernel, "_context") else kernel.keys.context  # type: ignore[attr-defined]

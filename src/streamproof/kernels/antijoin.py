@@ -30,13 +30,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.base import Context, State
+from streamproof.kernels.base import Context, Part
 from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta, concat, without_cancelling
 from streamproof.kernels.lifetimes import Change, Lifetimes, Spans, apart, difference, gaps, gaps_by_key, last_ends
 from streamproof.kernels.pairs import SIDES, Keys, Pairs, SideReader, names_read, residual_of, split
 from streamproof.kernels.sorting import order_by
-from streamproof.kernels.state import Held, Settling
+from streamproof.kernels.state import Declared, Settling, StoredRows
 from streamproof.kernels.store import Found, Store, gather, pick, where
 from streamproof.kernels.store_loops import KEY, LE, PAYLOAD, RE, W
 from streamproof.plan import nodes
@@ -155,9 +155,9 @@ class Uncovered(Settling):
         columns = self._reader.columns(lefts, row)
         return Fragments(Delta(group, le, re, sign * gather(lefts, row, W), columns), gather(lefts, row, LE))
 
-    def held(self) -> dict[str, Held]:
+    def stores(self) -> dict[str, StoredRows]:
         other = self.readers[1 - self.kept].layout
-        return {"lefts": Held(self.lefts, self._reader.layout), "rights": Held(self.rights, other)}
+        return {"lefts": StoredRows(self.lefts, self._reader.layout), "rights": StoredRows(self.rights, other)}
 
     def move_base(self, frontier: int) -> None:
         self.lefts.drop(frontier if frontier < FOREVER else FOREVER + 1)  # at ∞ nothing can change any more
@@ -188,7 +188,7 @@ def in_order(found: Found) -> Cells:
     return pick(rows, order_by(np.ascontiguousarray(rows[:, KEY]), np.ascontiguousarray(rows[:, LE])))
 
 
-class AntiJoinKernel:
+class AntiJoinKernel(Declared):
     """Per left event, the maximal fragments of its lifetime that no matching right event covers."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
@@ -201,17 +201,5 @@ class AntiJoinKernel:
         output = without_cancelling(change, self._output, self._context.strings)
         return output.at(min(self._uncovered.frontiers))
 
-    def snapshot(self) -> State:
-        return self._uncovered.snapshot()
-
-    def restore(self, state: State) -> None:
-        self._uncovered.restore(state)
-
-    def live_strings(self) -> Ints:
-        return self._uncovered.live_strings()
-
-    def live_groups(self) -> Ints:
-        return self._uncovered.live_groups()
-
-    def live_rows(self) -> int:
-        return self._uncovered.live_rows()
+    def parts(self) -> dict[str, Part]:
+        return {"uncovered": self._uncovered}

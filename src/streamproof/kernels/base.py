@@ -1,7 +1,7 @@
 """What a kernel is: one node, run incrementally. No threads, no clock, no I/O, and no memory but its own.
 
 A kernel gets deltas on its ports and answers each with a delta. The frontier travels in the delta: after it, no change
-of history before it will come. State is bounded by what is live; `inspect` shows it, `snapshot` writes it down.
+of history before it will come. State is bounded by what is live; `inspect` shows it, `save` writes it down.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streamproof.plan.modules import Registry
 Emission: TypeAlias = Literal["speculative", "eager", "final"]
 KeyOf: TypeAlias = "Callable[[int], dict[str, Any]]"
 State: TypeAlias = "dict[str, npt.NDArray[np.int64] | int | None]"
-"""What a snapshot holds: int64 arrays and numbers by name; nothing that would need code to be read back."""
+"""What saved state is: int64 arrays and numbers by name; nothing that would need code to be read back."""
 
 
 @dataclass(slots=True)
@@ -52,60 +52,45 @@ class Context:
         return None if read is None else read(group)
 
 
-class Kernel(Protocol):
-    """One node, run incrementally."""
+class Part(Protocol):
+    """One thing that a kernel holds: how it is saved and restored, and what in it is alive."""
 
-    def on_batch(self, port: int, delta: Delta) -> Delta:
-        """The change of the output that a change of one input makes."""
-        ...
-
-    def snapshot(self) -> State:
-        """The whole state; `restore` of it into a new kernel goes on to the same output."""
+    def save(self) -> State:
+        """The whole of it; `restore` of that into a new one goes on to the same output."""
         ...
 
     def restore(self, state: State) -> None: ...
 
     def live_strings(self) -> Ints:
-        """The numbers of all strings in the state."""
+        """The numbers of all strings in it."""
         ...
 
     def live_groups(self) -> Ints:
-        """The numbers of all groups in the state."""
+        """The numbers of all groups in it."""
         ...
 
     def live_rows(self) -> int:
-        """How many rows the state holds: what cleanup must bound."""
+        """Returns the number of rows it holds: what cleanup must bound."""
         ...
 
 
-class Stateless:
-    """The part of the protocol that a kernel without state has."""
+class Kernel(Part, Protocol):
+    """One node, run incrementally. What it holds is declared, see `kernels.state`."""
 
-    def snapshot(self) -> State:
-        return {}
-
-    def restore(self, state: State) -> None:
-        assert not state, "a stateless kernel has nothing to restore"
-
-    def live_strings(self) -> Ints:
-        return np.empty(0, np.int64)
-
-    def live_groups(self) -> Ints:
-        return np.empty(0, np.int64)
-
-    def live_rows(self) -> int:
-        return 0
+    def on_batch(self, port: int, delta: Delta) -> Delta:
+        """The change of the output that a change of one input makes."""
+        ...
 
 
 def array(state: State, name: str) -> npt.NDArray[np.int64]:
-    """An array of a snapshot."""
+    """An array of saved state."""
     value = state[name]
     assert isinstance(value, np.ndarray), f"{name} is an array"
     return value
 
 
 def number(state: State, name: str) -> int:
-    """A number of a snapshot."""
+    """A number of saved state."""
     value = state[name]
     assert isinstance(value, int), f"{name} is a number"
     return value

@@ -102,7 +102,7 @@ class Strings:
             self._free = [code for code in self._free if code < size]
 
     def export(self) -> tuple[list[int], list[str]]:
-        """The strings that are known and the number of each, for a snapshot."""
+        """The strings that are known and the number of each, to be saved."""
         return list(self._codes.values()), list(self._codes)
 
     def restore(self, codes: Sequence[int], texts: Sequence[str]) -> None:

@@ -15,17 +15,18 @@ import numpy.typing as npt
 from streamproof.errors import RunError
 from streamproof.events import weights
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.base import Context, State, Stateless, array, number
+from streamproof.kernels.base import Context, Part
 from streamproof.kernels.cells import Ints, Layout
 from streamproof.kernels.delta import Delta, concat
 from streamproof.kernels.linear import lifetime
+from streamproof.kernels.state import Declared, Fields, StoredRows
 from streamproof.kernels.store import Store
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.limits import too_many_rows, too_many_windows
 
 
-class ChopKernel(Stateless):
+class ChopKernel(Declared):
     """Pieces of lifetimes, beat by beat."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
@@ -33,45 +34,45 @@ class ChopKernel(Stateless):
         self._period, self._offset = int(typed.node.period), int(typed.node.offset)  # type: ignore[arg-type]  # ticks
         self._context = context
         self._layout = Layout.of(typed.schema)
-        self.endless = Store(self._layout.width)  # rows with an infinite end, by group
-        self.due = BEGINNING  # the pieces of endless rows are out that begin in a beat before then
+        self.no_end = Store(self._layout.width)  # rows with an infinite end, by group
+        self.due = BEGINNING  # the pieces of no_end rows are out that begin in a beat before then
         self.frontier = BEGINNING
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
-        endless = (delta.re >= FOREVER) | (delta.le <= BEGINNING)
-        bounded, changed = delta.take(~endless), delta.take(endless)
+        no_end = (delta.re >= FOREVER) | (delta.le <= BEGINNING)
+        bounded, changed = delta.take(~no_end), delta.take(no_end)
         parts = [self._pieces(bounded, BEGINNING, FOREVER)]
         if len(changed):
             cells = self._layout.encode(changed.columns, self._context.strings)
-            self.endless.add(changed.group, changed.le, changed.re, changed.w, cells)
+            self.no_end.add(changed.group, changed.le, changed.re, changed.w, cells)
             parts.append(self._pieces(changed, BEGINNING, self.due))
         self.frontier = max(self.frontier, delta.frontier)
         before, self.due = self.due, self._next_due(delta)
-        if len(self.endless) and self.due > before:
+        if len(self.no_end) and self.due > before:
             parts.append(self._pieces(self._remembered(), before, self.due))
         if self.frontier >= FOREVER:  # nothing can change any more
-            self.endless = Store(self._layout.width)
+            self.no_end = Store(self._layout.width)
         return concat(parts, frontier=self.frontier)
 
     def _next_due(self, delta: Delta) -> int:
         latest = int(delta.le.max()) if len(delta) else BEGINNING
         due = max(self.due, self.frontier, latest)
-        if self.frontier > BEGINNING and len(self.endless):
-            self._refuse(self.endless.events().le <= BEGINNING, "give lifetimes a start")  # no horizon helps there
-        if due >= FOREVER and self._context.horizon is None and len(self.endless):
-            every = np.ones(len(self.endless.events().le), np.bool_)
+        if self.frontier > BEGINNING and len(self.no_end):
+            self._refuse(self.no_end.events().le <= BEGINNING, "give lifetimes a start")  # no horizon helps there
+        if due >= FOREVER and self._context.horizon is None and len(self.no_end):
+            every = np.ones(len(self.no_end.events().le), np.bool_)
             self._refuse(every, "give a horizon (--horizon T), or end the lifetimes first")
         return due
 
-    def _refuse(self, endless: npt.NDArray[np.bool_], fix: str) -> None:
-        if endless.any():
-            at = lifetime(self._remembered(), int(endless.argmax()))
+    def _refuse(self, no_end: npt.NDArray[np.bool_], fix: str) -> None:
+        if no_end.any():
+            at = lifetime(self._remembered(), int(no_end.argmax()))
             raise RunError(
                 "chop over an infinite lifetime has no end of pieces", at=at, fix=fix, name="unbounded_windows"
             )
 
     def _remembered(self) -> Delta:
-        events = self.endless.events()
+        events = self.no_end.events()
         columns = tuple(self._layout.decode(events.cells, self._context.strings))
         return Delta(events.key, events.le, events.re, events.w, columns)
 
@@ -91,7 +92,7 @@ class ChopKernel(Stateless):
         return replace(cut, le=np.maximum(cut.le, start), re=np.minimum(cut.re, start + self._period))
 
     def _refuse_many(self, rows: Delta, counts: Ints) -> None:
-        """Under a horizon, all pieces count; without one, those of an endless row that are due at once.
+        """Under a horizon, all pieces count; without one, those of an no_end row that are due at once.
 
         What goes was counted when it came.
         """
@@ -109,19 +110,5 @@ class ChopKernel(Stateless):
         begun, horizon = -((self._offset - instant) // self._period), self._context.horizon
         return begun if horizon is None else min(begun, (horizon - self._offset) // self._period)
 
-    def snapshot(self) -> State:
-        events = self.endless.events()
-        return {**events._asdict(), "due": self.due, "frontier": self.frontier}
-
-    def restore(self, state: State) -> None:
-        self.endless.add(*(array(state, name) for name in ("key", "le", "re", "w", "cells")))
-        self.due, self.frontier = number(state, "due"), number(state, "frontier")
-
-    def live_strings(self) -> Ints:
-        return self._layout.string_codes(self.endless.events().cells)
-
-    def live_groups(self) -> Ints:
-        return np.unique(self.endless.events().key)
-
-    def live_rows(self) -> int:
-        return len(self.endless)
+    def parts(self) -> dict[str, Part]:
+        return {"no_end": StoredRows(self.no_end, self._layout, grouped=True), "time": Fields(self, "due", "frontier")}

@@ -19,7 +19,7 @@ from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta, concat, without_cancelling
 from streamproof.kernels.lifetimes import apart
 from streamproof.kernels.pairs import SIDES, Keys, Pairs, SideReader, names_read, residual_of, split
-from streamproof.kernels.state import Held, Settling
+from streamproof.kernels.state import Settling, StoredRows
 from streamproof.kernels.store import Store, gather, where
 from streamproof.kernels.store_loops import KEY, LE, RE, W
 from streamproof.plan import nodes
@@ -110,9 +110,9 @@ class ClipKernel(Settling):
         group = self.keys.group(gather(lefts, every, KEY))
         return Delta(group, gather(lefts, every, LE), ends, sign * gather(lefts, every, W), columns)
 
-    def held(self) -> dict[str, Held]:
+    def stores(self) -> dict[str, StoredRows]:
         left, right = (reader.layout for reader in self.readers)
-        return {"lefts": Held(self.lefts, left), "starts": Held(self.starts, right)}
+        return {"lefts": StoredRows(self.lefts, left), "starts": StoredRows(self.starts, right)}
 
     def move_base(self, frontier: int) -> None:
         self.lefts.drop(frontier if frontier < FOREVER else FOREVER + 1)  # at ∞ nothing can change any more

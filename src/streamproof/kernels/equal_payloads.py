@@ -29,7 +29,7 @@ from streamproof.kernels.base import Context
 from streamproof.kernels.cells import Cells
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.pairs import Keys, cells_of
-from streamproof.kernels.state import Held, Settling
+from streamproof.kernels.state import Settling, StoredRows
 from streamproof.kernels.store import Store, merged, ordered
 from streamproof.kernels.store_loops import KEY, LE, RE, W
 from streamproof.plan.check import Typed
@@ -76,8 +76,8 @@ class _EqualPayloadsKernel(Settling):
         key, le, re, w = (np.ascontiguousarray(change[:, n]) for n in (KEY, LE, RE, W))
         return Delta(self.keys.group(key), le, re, w, self.keys.columns(key))
 
-    def held(self) -> dict[str, Held]:
-        return {"live": Held(self.live), "origins": Held(self.origins)}
+    def stores(self) -> dict[str, StoredRows]:
+        return {"live": StoredRows(self.live), "origins": StoredRows(self.origins)}
 
     def move_base(self, frontier: int) -> None:
         origins = self.definition.origins(self.live.all_rows(), self.origins.all_rows(), self.base, frontier)

@@ -13,30 +13,31 @@ import numpy as np
 import pyarrow as pa
 
 from streamproof.events.order import plain_array
-from streamproof.kernels.base import Context, State, Stateless, array
+from streamproof.kernels.base import Context, Part
 from streamproof.kernels.cells import PLAIN, Ints, Layout, plain_cells
 from streamproof.kernels.delta import Delta
-from streamproof.kernels.interning import Interner
+from streamproof.kernels.state import Declared, Numbered
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.thresholds import GROUPS
 
 
-class Groups:
+class Groups(Numbered):
     """The groups of one group_apply: outer group and key, by number."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
         assert isinstance(typed.node, nodes.GroupApply)
         schema = typed.inputs[0].schema
         self.positions = [schema.names.index(name) for name in typed.node.key]  # of the key in the input's columns
-        self.layout = Layout.of(schema[name] for name in typed.node.key)
+        super().__init__(Layout.of(schema[name] for name in typed.node.key))
         self.context = context
-        self.known = Interner(1 + self.layout.width)  # the outer group, then the key's cells
         for leaf in leaves(typed.inputs[1]):
             context.keys[id(leaf)] = self.key_of
         self._typed = typed
         self._is_plain = [kind.kind in PLAIN for kind, _ in self.layout.columns] == [True]
-        self._collect_at = GROUPS.now  # how many groups may be known before the dead ones are looked for
+
+    def most(self) -> int:
+        return GROUPS.now
 
     def number(self, delta: Delta) -> Ints:
         """The group of every row."""
@@ -73,14 +74,6 @@ class Groups:
         values = [column[0].as_py() for column in self.layout.decode(row[:, 1:], self.context.strings)]
         return {**(outer or {}), **dict(zip(self._typed.node.key, values, strict=True))}
 
-    def wants_collection(self) -> bool:
-        return len(self.known) >= self._collect_at
-
-    def collect(self, live: Ints) -> None:
-        """Forget the groups that no kernel holds."""
-        self.known.keep_only(live)
-        self._collect_at = max(GROUPS.now, 2 * len(self.known))
-
 
 def leaves(branch: Typed) -> list[Typed]:
     """The group_input leaves of an apply branch; inner group_applys have their own."""
@@ -90,7 +83,7 @@ def leaves(branch: Typed) -> list[Typed]:
     return [leaf for part in inputs for leaf in leaves(part)]
 
 
-class EnterGroups(Stateless):
+class EnterGroups(Declared):
     """Rows get the number of their group. The groups themselves are state, and live here."""
 
     def __init__(self, groups: Groups) -> None:
@@ -99,25 +92,11 @@ class EnterGroups(Stateless):
     def on_batch(self, port: int, delta: Delta) -> Delta:
         return delta.grouped(self.groups.number(delta))
 
-    def snapshot(self) -> State:
-        codes, rows = self.groups.known.export()
-        return {"codes": codes, "rows": rows}
-
-    def restore(self, state: State) -> None:
-        width = self.groups.known.width
-        self.groups.known = Interner.restore(width, array(state, "codes"), array(state, "rows"))
-
-    def live_strings(self) -> Ints:
-        _, rows = self.groups.known.export()
-        return self.groups.layout.string_codes(rows[:, 1:])
-
-    def live_groups(self) -> Ints:
-        """The outer groups that inner groups belong to."""
-        _, rows = self.groups.known.export()
-        return rows[:, 0].copy()
+    def parts(self) -> dict[str, Part]:
+        return {"groups": self.groups}
 
 
-class LeaveGroups(Stateless):
+class LeaveGroups(Declared):
     """Rows get the key of their group back."""
 
     def __init__(self, groups: Groups) -> None:

@@ -97,7 +97,7 @@ class Interner:
         fill(self._table, self._rows, np.flatnonzero(self._used))
 
     def export(self) -> tuple[Ints, Cells]:
-        """The numbers in use and their rows, for a snapshot."""
+        """The numbers in use and their rows, to be saved."""
         codes = np.flatnonzero(self._used)
         return codes, self._rows[codes]
 

@@ -18,14 +18,15 @@ import pyarrow as pa
 
 from streamproof.events.time import BEGINNING
 from streamproof.kernels.antijoin import Fragments, Uncovered
-from streamproof.kernels.base import Context, State, array
-from streamproof.kernels.cells import Cells, Ints, Layout
+from streamproof.kernels.base import Context, Part
+from streamproof.kernels.cells import Cells, Layout
 from streamproof.kernels.delta import Delta, concat, without_cancelling
 from streamproof.kernels.expressions.columns import Columns
 from streamproof.kernels.expressions.compile import compile_expression
 from streamproof.kernels.pairs import SIDES, Keys, Pairs, SideReader, names_read, null_columns, residual_of, split
+from streamproof.kernels.state import Declared, Fields, StoredRows
 from streamproof.kernels.store import Found, Store
-from streamproof.kernels.store_loops import KEY, LE, PAYLOAD, RE
+from streamproof.kernels.store_loops import KEY, LE, RE
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.expr import LIFE_START, Col, columns_of
@@ -33,7 +34,7 @@ from streamproof.plan.labels import label
 from streamproof.plan.typing import Scope
 
 
-class JoinKernel:
+class JoinKernel(Declared):
     """Matching pairs over the intersection of their lifetimes; for followed_by, rights that start inside the left."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
@@ -95,41 +96,22 @@ class JoinKernel:
             self.frontiers[port] = frontier
             self.stores[1 - port].drop(frontier + 1)
         if self.keys.wants_collection():
-            self._collect()
+            self.collect()
 
-    def _collect(self) -> None:
+    def collect(self) -> None:
         self.keys.collect(np.union1d(*(store.keys() for store in self.stores)))
 
-    def snapshot(self) -> State:
-        self._collect()
-        left, right = (store.all_rows() for store in self.stores)
-        return {**self.keys.snapshot(), "left": left, "right": right, "frontiers": np.array(self.frontiers)}
+    def parts(self) -> dict[str, Part]:
+        sides = zip(("left", "right"), self.stores, self.readers, strict=True)
+        stored = {name: StoredRows(store, reader.layout) for name, store, reader in sides}
+        return {"keys": self.keys, **stored, "time": Fields(self, "frontiers")}
 
-    def restore(self, state: State) -> None:
-        self.keys.restore(state)
-        self.frontiers = array(state, "frontiers").tolist()
-        for store, name in zip(self.stores, ("left", "right"), strict=True):
-            store.replace(array(state, name).copy())
+    def restored(self) -> None:
         for port in (0, 1):
             self.stores[1 - port].drop(self.frontiers[port] + 1)
 
-    def live_strings(self) -> Ints:
-        self._collect()
-        parts = [
-            reader.layout.string_codes(store.all_rows()[:, PAYLOAD:])
-            for reader, store in zip(self.readers, self.stores, strict=True)
-        ]
-        return np.concatenate([self.keys.live_strings(), *parts])
 
-    def live_groups(self) -> Ints:
-        self._collect()
-        return self.keys.live_groups()
-
-    def live_rows(self) -> int:
-        return sum(len(store) for store in self.stores)
-
-
-class OuterJoinKernel:
+class OuterJoinKernel(Declared):
     """A join and one anti join (left_outer) or two (full_outer) over the same inputs."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
@@ -166,26 +148,5 @@ class OuterJoinKernel:
         made = Delta(delta.group, delta.le, delta.re, delta.w, tuple(make(columns) for make in self._select))
         return made if lost is None else made.take(lost.kept)
 
-    def snapshot(self) -> State:
-        state: State = {f"join.{name}": value for name, value in self._joined.snapshot().items()}
-        for part in self._alone:
-            state.update({f"alone{part.kept}.{name}": value for name, value in part.snapshot().items()})
-        return state
-
-    def restore(self, state: State) -> None:
-        self._joined.restore(_part(state, "join."))
-        for part in self._alone:
-            part.restore(_part(state, f"alone{part.kept}."))
-
-    def live_strings(self) -> Ints:
-        return np.concatenate([self._joined.live_strings(), *(part.live_strings() for part in self._alone)])
-
-    def live_groups(self) -> Ints:
-        return np.concatenate([self._joined.live_groups(), *(part.live_groups() for part in self._alone)])
-
-    def live_rows(self) -> int:
-        return self._joined.live_rows() + sum(part.live_rows() for part in self._alone)
-
-
-def _part(state: State, prefix: str) -> State:
-    return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+    def parts(self) -> dict[str, Part]:
+        return {"join": self._joined, **{f"alone{part.kept}": part for part in self._alone}}

@@ -17,11 +17,12 @@ import pyarrow as pa
 
 from streamproof.errors import RunError
 from streamproof.events.time import BEGINNING, FOREVER, Span, show_tick
-from streamproof.kernels.base import Context, State, Stateless, array, number
+from streamproof.kernels.base import Context, Part
 from streamproof.kernels.cells import Ints
 from streamproof.kernels.delta import Delta, concat
 from streamproof.kernels.expressions.columns import Columns, LostRows, keep
 from streamproof.kernels.expressions.compile import compile_expression
+from streamproof.kernels.state import Declared, Fields, StoredRows
 from streamproof.kernels.store import Store
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
@@ -32,7 +33,7 @@ from streamproof.plan.typing import Scope
 N = TypeVar("N", bound=nodes.Node)
 
 
-class WhereKernel(Stateless):
+class WhereKernel(Declared):
     """The rows whose payload satisfies the condition; null is no."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
@@ -47,7 +48,7 @@ class WhereKernel(Stateless):
         return delta.take(kept if lost is None else kept & lost.kept)
 
 
-class SelectKernel(Stateless):
+class SelectKernel(Declared):
     """The same lifetimes with a new payload."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
@@ -61,7 +62,7 @@ class SelectKernel(Stateless):
         return made if lost is None or lost.kept.all() else made.take(lost.kept)
 
 
-class ShiftKernel(Stateless):
+class ShiftKernel(Declared):
     """Every lifetime moved; infinite ends stay."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
@@ -72,7 +73,7 @@ class ShiftKernel(Stateless):
         return replace(delta, le=le, re=re, frontier=later(delta.frontier, self._by))
 
 
-class ExtendKernel(Stateless):
+class ExtendKernel(Declared):
     """Every end moved; lifetimes that become empty vanish."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
@@ -84,7 +85,7 @@ class ExtendKernel(Stateless):
         return alive(replace(delta, re=re, frontier=frontier))
 
 
-class ToPointKernel(Stateless):
+class ToPointKernel(Declared):
     """``[le, le + 1)``."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
@@ -99,7 +100,7 @@ class ToPointKernel(Stateless):
         return points
 
 
-class PointAtEndKernel(Stateless):
+class PointAtEndKernel(Declared):
     """``[re, re + 1)`` for every row that ends. An end at the frontier may still move, but only from there on."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
@@ -110,7 +111,7 @@ class PointAtEndKernel(Stateless):
         return replace(ended, le=ended.re, re=finite(ended.re + 1, ended))
 
 
-class AlterDurationKernel(Stateless):
+class AlterDurationKernel(Declared):
     """``[le, le + dur)`` where dur does not read re: a change of the end then changes nothing."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
@@ -131,8 +132,8 @@ def duration_of(node: nodes.AlterDuration, typed: Typed, context: Context) -> Ca
     compiled = _compiled(expr, typed, context, times=("le", "re"))
 
     def change(delta: Delta) -> Delta:
-        endless = delta.re >= FOREVER if reads_end else np.zeros(len(delta), np.bool_)
-        kept, altered = delta.take(endless), delta.take(~endless)  # an infinite end that is read stays, unread
+        no_end = delta.re >= FOREVER if reads_end else np.zeros(len(delta), np.bool_)
+        kept, altered = delta.take(no_end), delta.take(~no_end)  # an infinite end that is read stays, unread
         lost = context.lost_rows(len(altered))
         lengths = np.asarray(compiled(altered, lost).fill_null(0).to_numpy(zero_copy_only=False))
         lengths = lengths if lost is None else np.where(lost.kept, lengths, 0)
@@ -146,8 +147,8 @@ def duration_of(node: nodes.AlterDuration, typed: Typed, context: Context) -> Ca
 
 def moved(times: Ints, by: int, delta: Delta) -> Ints:
     """Times moved by some ticks; the infinities stay, and a finite time stays finite."""
-    endless = (times >= FOREVER) | (times <= BEGINNING)
-    return np.where(endless, times, finite(np.where(endless, 0, times) + by, delta))
+    infinite = (times >= FOREVER) | (times <= BEGINNING)
+    return np.where(infinite, times, finite(np.where(infinite, 0, times) + by, delta))
 
 
 def shortened(ends: Ints, by: int) -> Ints:
@@ -223,7 +224,7 @@ def _ticks(span: Span) -> int:
     return span
 
 
-class EndDependentDurationKernel(Stateless):
+class EndDependentDurationKernel(Declared):
     """``[le, le + dur)`` with a dur that reads re."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
@@ -245,20 +246,11 @@ class EndDependentDurationKernel(Stateless):
             return self.frontier
         return min(self.frontier, int(starts.min()))
 
-    def snapshot(self) -> State:
-        events = self.live.events()
-        return {"frontier": self.frontier, "le": events.le, "re": events.re, "w": events.w}
-
-    def restore(self, state: State) -> None:
-        le, re, w = (array(state, name) for name in ("le", "re", "w"))
-        self.live.add(np.zeros(len(le), np.int64), le, re, w, np.zeros((len(le), 1), np.int64))
-        self.frontier = number(state, "frontier")
-
-    def live_rows(self) -> int:
-        return len(self.live)
+    def parts(self) -> dict[str, Part]:
+        return {"live": StoredRows(self.live), "time": Fields(self, "frontier")}
 
 
-class UnionKernel(Stateless):
+class UnionKernel(Declared):
     """Bag union. Its only state is how far each input has come."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
@@ -272,8 +264,5 @@ class UnionKernel(Stateless):
         columns = tuple(c if c.type == kind else c.cast(kind) for c, kind in zip(picked, self._types, strict=True))
         return replace(delta, columns=columns, frontier=min(self.frontiers))
 
-    def snapshot(self) -> State:
-        return {"frontiers": np.array(self.frontiers, np.int64)}
-
-    def restore(self, state: State) -> None:
-        self.frontiers = array(state, "frontiers").tolist()
+    def parts(self) -> dict[str, Part]:
+        return {"time": Fields(self, "frontiers")}

@@ -20,12 +20,12 @@ import pyarrow as pa
 from streamproof.events import weights
 from streamproof.events.schema import Schema, Type
 from streamproof.events.time import show_tick
-from streamproof.kernels.base import Context, State, array
+from streamproof.kernels.base import Context
 from streamproof.kernels.cells import PLAIN, Bools, Cells, Ints, Layout, plain_cells
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.expressions.columns import Columns, keep
 from streamproof.kernels.expressions.compile import Evaluation, compile_expression
-from streamproof.kernels.interning import Interner
+from streamproof.kernels.state import Numbered
 from streamproof.kernels.store import Found, gather, ordered
 from streamproof.kernels.store_loops import LE, PAYLOAD, RE, W, meet
 from streamproof.plan.expr import LIFE_START, TRUE, Call, Cast, Col, Expr, Side, all_of, columns_of, conjuncts
@@ -104,14 +104,15 @@ def _equality(expr: Expr, scope: Scope) -> Equality | None:
 # --- keys -------------------------------------------------------------------------------------------------------------
 
 
-class Keys:
+class Keys(Numbered):
     """Groups and key values as dense numbers. Numbers that no row holds any more are handed out again."""
 
     def __init__(self, types: Sequence[Type], context: Context) -> None:
-        self.layout = Layout.of(types)
+        super().__init__(Layout.of(types))
         self.context = context
-        self.known = Interner(1 + self.layout.width)  # the group, then the key's cells
-        self._collect_at = JOIN_KEYS.now
+
+    def most(self) -> int:
+        return JOIN_KEYS.now
 
     def number(self, group: Ints, cells: Cells) -> Ints:
         """The number of each pair of group and key."""
@@ -133,27 +134,6 @@ class Keys:
             self.layout.read(lambda cell: self.known.column(numbers, 1 + cell), n, self.context.strings)
             for n in range(len(self.layout.columns))
         )
-
-    def wants_collection(self) -> bool:
-        return len(self.known) >= self._collect_at
-
-    def collect(self, live: Ints) -> None:
-        """Forget every number that is not among these."""
-        self.known.keep_only(live)
-        self._collect_at = max(JOIN_KEYS.now, 2 * len(self.known))
-
-    def live_strings(self) -> Ints:
-        return self.layout.string_codes(self.known.export()[1][:, 1:])
-
-    def live_groups(self) -> Ints:
-        return np.unique(self.known.export()[1][:, 0])
-
-    def snapshot(self) -> State:
-        codes, rows = self.known.export()
-        return {"key_codes": codes, "key_rows": rows}
-
-    def restore(self, state: State) -> None:
-        self.known = Interner.restore(self.known.width, array(state, "key_codes"), array(state, "key_rows"))
 
 
 # --- one side ---------------------------------------------------------------------------------------------------------

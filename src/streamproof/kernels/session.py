@@ -16,18 +16,19 @@ import numpy as np
 
 from streamproof.errors import RunError
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.base import Context, State, array, number
+from streamproof.kernels.base import Context, Part
 from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta, concat
 from streamproof.kernels.lifetimes_loops import NO_MAX, changes_loop, session_ends
 from streamproof.kernels.pairs import Keys, cells_of
+from streamproof.kernels.state import Declared, Fields, StoredRows
 from streamproof.kernels.store import Store, merged, ordered, pick
 from streamproof.kernels.store_loops import KEY, LE, PAYLOAD
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 
 
-class SessionKernel:
+class SessionKernel(Declared):
     """``[le, last start of the session + timeout)``, and with a max at most its first start + max."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
@@ -48,7 +49,7 @@ class SessionKernel:
         output = self._change(self._read(delta))
         self.frontier = max(self.frontier, delta.frontier)
         if self.events.wants_tidying() or self.keys.wants_collection():
-            self._settle()
+            self.settle()
         return output.at(self.frontier)
 
     def _read(self, delta: Delta) -> Cells:
@@ -80,30 +81,11 @@ class SessionKernel:
         group = self.keys.group(np.ascontiguousarray(rows[:, KEY]))
         return Delta(group, np.ascontiguousarray(rows[:, LE]), ends, w, tuple(columns))
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Forget the sessions that are over."""
         rows = self.events.all_rows()
         self.events.replace(rows[self._ends(rows) > self.frontier] if self.frontier < FOREVER else rows[:0])
         self.keys.collect(self.events.keys())
 
-    def snapshot(self) -> State:
-        self._settle()
-        return {**self.keys.snapshot(), "events": self.events.all_rows(), "frontier": self.frontier}
-
-    def restore(self, state: State) -> None:
-        self.keys.restore(state)
-        self.events.replace(array(state, "events").copy())
-        self.frontier = number(state, "frontier")
-
-    def live_strings(self) -> Ints:
-        self._settle()
-        cells = self.events.all_rows()[:, PAYLOAD:]
-        return np.concatenate([self.keys.live_strings(), self.layout.string_codes(cells)])
-
-    def live_groups(self) -> Ints:
-        self._settle()
-        return self.keys.live_groups()
-
-    def live_rows(self) -> int:
-        self._settle()
-        return len(self.events)
+    def parts(self) -> dict[str, Part]:
+        return {"keys": self.keys, "events": StoredRows(self.events, self.layout), "time": Fields(self, "frontier")}

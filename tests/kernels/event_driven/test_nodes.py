@@ -44,8 +44,8 @@ def test_local_agrees_with_the_evaluator() -> None:
 
 def test_local_agrees_with_the_evaluator_where_it_forgets_at_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Usually state is tidied up now and then; here always, so that what is forgotten too early shows."""
-    monkeypatch.setattr(DuringKernel, "_settle_now_and_then", lambda self: (self._settle(), self._collect()))
-    monkeypatch.setattr(Settling, "settle_now_and_then", lambda self: self._tidy())
+    monkeypatch.setattr(DuringKernel, "_settle_now_and_then", lambda self: (self.settle(), self.collect()))
+    monkeypatch.setattr(Settling, "settle_now_and_then", lambda self: (self.settle(), self.collect()))
     judged("local", range(100, 150))
 
 
@@ -102,7 +102,7 @@ def test_results_that_tell_the_end_wait_for_it(
     trigger: Trigger, reach: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In step with time and settled at every batch: what a CTI seals never changes, and all ends are right."""
-    monkeypatch.setattr(DuringKernel, "_settle_now_and_then", lambda self: (self._settle(), self._collect()))
+    monkeypatch.setattr(DuringKernel, "_settle_now_and_then", lambda self: (self.settle(), self.collect()))
     lasting = nodes.Select(Pairing(S, nodes.Source("E"), ("k",), "fifo"), (("k", Col("k")),))
     hop = 3 if trigger == "hop" else None
     plan = During(lasting, R, COUNT, trigger, ("k",), (), reach, hop, begin="begin", end="end")
@@ -131,7 +131,7 @@ AGGS = tuple((fn, Aggregate(fn, None if fn == "count" else Col("v"))) for fn in 
 @pytest.mark.parametrize("duration", [5, 60, 700])
 def test_slices_keep_what_overlapping_events_need(duration: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many events over the same data, settled at every batch: all that is left of past data are slices."""
-    monkeypatch.setattr(DuringKernel, "_settle_now_and_then", lambda self: (self._settle(), self._collect()))
+    monkeypatch.setattr(DuringKernel, "_settle_now_and_then", lambda self: (self.settle(), self.collect()))
     typed = check(During(nodes.AlterDuration(S, duration), R, AGGS, "end", ("k",)), {"S": SCHEMA, "R": SCHEMA})
     graph = Graph(typed, context_of(Settings(), "speculative"))
     chance = np.random.default_rng(duration)

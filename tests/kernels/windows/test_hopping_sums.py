@@ -73,7 +73,7 @@ def test_many_groups(window: Tumbling | Hopping, groups: int, longest: int, emis
 
 @pytest.mark.parametrize("emission", EMISSIONS)
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
-def test_groups_go_abreast_and_apart_in_turn(window: Tumbling | Hopping, emission: Emission) -> None:
+def test_groups_go_together_and_one_by_one_in_turn(window: Tumbling | Hopping, emission: Emission) -> None:
     """Many events of a batch are summed place by place, few group by group; either goes on from what the other left."""
     rng = np.random.default_rng(3)
     fast, general = kernel(window, emission), kernel(window, emission, fast=False)

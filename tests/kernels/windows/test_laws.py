@@ -156,7 +156,7 @@ def test_a_restored_kernel_goes_on_as_the_first(made: tuple[Case, Choices]) -> N
     context = case.context(choices.pick(EMISSIONS))
     kernel = WindowKernel(case.typed, context)
     for batch in deltas(case, sizes(choices)):
-        state = kernel.snapshot()
+        state = kernel.save()
         assert all(isinstance(value, int) or value.dtype == np.int64 for value in state.values())
         other = WindowKernel(case.typed, context)  # the numbers of strings and groups are the query's, not the kernel's
         other.restore({name: v.copy() if isinstance(v, np.ndarray) else v for name, v in state.items()})

@@ -183,7 +183,7 @@ def test_after_a_restore_a_state_is_made_anew() -> None:
     subject = kernel("sum_up", Tumbling(10))
     subject.on_batch(0, rows((1, 2, 1, 5), (3, 4, 1, 7), (20, 21, 1, 1)))
     other = kernel("sum_up", Tumbling(10))
-    other.restore(subject.snapshot())
+    other.restore(subject.save())
     assert output(other.on_batch(0, rows((5, 6, 1, 4)))) == [(0, 10, -1, 12), (0, 10, 1, 16)]
     assert CALLS == [("add", [5, 7, 4])]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamproof.events.time import FOREVER
-from streamproof.kernels.cells import Bools, Ints
+from streamproof.kernels.cells import Bools, Ints, Layout
 from streamproof.kernels.windows.shared.members import Rows, Windows
 from streamproof.kernels.windows.shared.outputs import UNKNOWN, Memory, Outputs
 from streamproof.thresholds import OUTPUT_PARTS
@@ -51,7 +51,7 @@ def test_parts_are_one_table(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OUTPUT_PARTS, "now", few)
     most = 0
     for seed in range(30):
-        random, outputs, known = Random(seed), Outputs(1, stateful=True), Known()
+        random, outputs, known = Random(seed), Outputs(Layout.of([]), stateful=True), Known()
         for step in range(25):
             fresh = {(random.randrange(4), 5 * (step + random.randrange(4))) for _ in range(random.randrange(12))}
             new: Known = {
@@ -79,8 +79,8 @@ def check(outputs: Outputs, known: Known, random: Random) -> None:
     assert outputs.least_held("le", frontier) == min(held, default=FOREVER)
     assert outputs.least_held("re", frontier) == min((le + 5 for le in held), default=FOREVER)
     if not random.randrange(9):
-        again = Outputs(1)
-        again.restore(outputs.snapshot())
+        again = Outputs(Layout.of([]))
+        again.restore(outputs.save())
         whole = again.all()
         assert cells_by_window(whole.windows, whole.rows) == {key: sorted(known[key][2]) for key in sorted(known)}
         starts: Ints = whole.windows.group * 10_000 + whole.windows.le

@@ -1,4 +1,4 @@
-"""A ledger is a mapping from group and place to sums, whatever came in which order."""
+"""A pane store is a mapping from group and place to sums, whatever came in which order."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def put(model: Model, rows: Cells) -> None:
 
 @settings(deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([1, 5, 100]), st.booleans())
-def test_a_ledger_is_a_mapping(seed: int, groups: int, fold: bool) -> None:
-    rng, model, ledger = np.random.default_rng(seed), Model(), PaneStore(width=1)
+def test_a_pane_store_is_a_mapping(seed: int, groups: int, fold: bool) -> None:
+    rng, model, panes = np.random.default_rng(seed), Model(), PaneStore(width=1)
     for now in range(0, 200, 10):
         rows = changes(rng, model, groups=groups, now=now)
-        ledger.put(rows, NO_LIMBS)
+        panes.put(rows, NO_LIMBS)
         put(model, rows)
         if rng.random() < 0.3:
-            ledger.forget(now - 30, spec=NO_LIMBS, fold=fold)
+            panes.forget(now - 30, spec=NO_LIMBS, fold=fold)
             _forget(model, now - 30, fold=fold)
-        assert ledger.export().tolist() == [[*pair, model[pair]] for pair in sorted(model)]
-        assert ledger.groups().tolist() == sorted({group for group, _ in model})
+        assert panes.export().tolist() == [[*pair, model[pair]] for pair in sorted(model)]
+        assert panes.live_groups().tolist() == sorted({group for group, _ in model})
 
 
 def _forget(model: Model, before: int, *, fold: bool) -> None:
@@ -57,10 +57,10 @@ def _forget(model: Model, before: int, *, fold: bool) -> None:
 @pytest.mark.parametrize("groups", [1, 300])
 def test_memory_is_bounded_by_what_is_held(groups: int) -> None:
     """However many rows come and go."""
-    ledger, sizes = PaneStore(width=1), []
+    panes, sizes = PaneStore(width=1), []
     for now in range(400):
         rows = np.array([(group, now, 1) for group in range(groups)], np.int64)
-        ledger.put(rows, NO_LIMBS)
-        ledger.forget(now - 5, spec=NO_LIMBS, fold=False)
-        sizes.append(len(ledger.rows))
+        panes.put(rows, NO_LIMBS)
+        panes.forget(now - 5, spec=NO_LIMBS, fold=False)
+        sizes.append(len(panes.rows))
     assert max(sizes) <= max(64, 60 * groups)

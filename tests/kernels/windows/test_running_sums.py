@@ -55,7 +55,7 @@ def test_cut_differently_and_restored_in_between() -> None:
     for number, batch in enumerate(batches):
         apart.append(other.on_batch(0, batch))
         if number % 9 == 0:
-            state = other.snapshot()
+            state = other.save()
             other = kernel(WINDOW, "speculative")
             other.restore(state)
     assert bag(once) == bag(apart)
@@ -65,16 +65,16 @@ def test_sums_go_on_and_are_forgotten_with_their_panes() -> None:
     running = kernel(WINDOW, "speculative")
     for batch in stream(3, pushes=30, longest=1):
         running.on_batch(0, batch)
-    panes = running._how
+    panes = running.strategy
     assert isinstance(panes, HoppingSums)
-    reached = panes.slides.at[:, 0]
+    reached = panes.running.at[:, 0]
     assert (reached < FOREVER).any()
-    panes._sweep()
-    held = panes.slides.at[:, 0]
+    panes.settle()
+    held = panes.running.at[:, 0]
     assert (held[held < FOREVER] >= panes._first_open(panes.frontier)).all()
 
 
 def test_nothing_is_kept_of_windows_that_share_little() -> None:
-    slides = RunningSums(3, worth=False)
-    slides.admit(1_000)
-    assert len(slides.at) == 0
+    running = RunningSums(3, worth=False)
+    running.admit(1_000)
+    assert len(running.at) == 0

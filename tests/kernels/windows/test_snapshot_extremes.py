@@ -52,7 +52,7 @@ def test_swept_is_general_and_survives_a_restart(made: tuple[Case, Choices]) -> 
         assert bag([found]) == bag([wanted])
         assert found.frontier == wanted.frontier
         assert set(fast.live_groups().tolist()) <= set(general.live_groups().tolist())
-        state, fast = fast.snapshot(), case.kernel(emission)
+        state, fast = fast.save(), case.kernel(emission)
         fast.restore(state)
 
 
@@ -65,9 +65,9 @@ def kernel_of(*aggs: tuple[str, Aggregate]) -> WindowKernel:
 def test_what_is_swept() -> None:
     """Numbers are; strings, whose order is not that of their cells, and sums are not."""
     greatest, least = ("a", Aggregate("max", Col("v"))), ("b", Aggregate("min", Col("v")))
-    assert isinstance(kernel_of(greatest, least, ("n", Aggregate("count")))._how, SnapshotExtremes)
-    assert not isinstance(kernel_of(("a", Aggregate("max", Col("s"))))._how, SnapshotExtremes)
-    assert not isinstance(kernel_of(greatest, ("s", Aggregate("sum", Col("v"))))._how, SnapshotExtremes)
+    assert isinstance(kernel_of(greatest, least, ("n", Aggregate("count"))).strategy, SnapshotExtremes)
+    assert not isinstance(kernel_of(("a", Aggregate("max", Col("s")))).strategy, SnapshotExtremes)
+    assert not isinstance(kernel_of(greatest, ("s", Aggregate("sum", Col("v")))).strategy, SnapshotExtremes)
 
 
 def test_a_retracted_greatest_value_gives_way_to_the_next() -> None:

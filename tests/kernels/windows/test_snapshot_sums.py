@@ -47,7 +47,7 @@ def run(delta: Delta, size: int, *, lag: int, emission: Emission = "speculative"
     kernel, latest = kernel_of(emission), -lag
     outputs: list[Delta] = []
     sizes: list[int] = []
-    assert isinstance(kernel._how, SnapshotSums)
+    assert isinstance(kernel.strategy, SnapshotSums)
     for start in range(0, len(delta), size):
         part = delta.take(np.arange(start, min(start + size, len(delta))))
         latest = max(latest, int(part.le.max()))
@@ -87,5 +87,5 @@ def test_ends_that_are_moved_again_and_again_leave_nothing_behind() -> None:
         moves = [one(10**6 + 100 * n + i // 2 + i % 2, 1 if i % 2 else -1) for i in range(200)]
         kernel.on_batch(0, concat(moves, frontier=n))
     assert kernel.live_rows() <= 3
-    assert isinstance(kernel._how, SnapshotSums)
-    assert len(kernel._how.ahead) < 10_000
+    assert isinstance(kernel.strategy, SnapshotSums)
+    assert len(kernel.strategy.future) < 10_000

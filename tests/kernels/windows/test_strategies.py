@@ -54,7 +54,7 @@ def test_a_restored_fast_kernel_goes_on_as_the_first(made: tuple[Case, Choices])
     kernel = WindowKernel(case.typed, context)
     for batch in deltas(case, iter(lambda: choices.integer(1, 6), 0)):
         other = WindowKernel(case.typed, context)
-        state = kernel.snapshot()
+        state = kernel.save()
         assert all(isinstance(value, int) or value.dtype == np.int64 for value in state.values())
         other.restore({name: v.copy() if isinstance(v, np.ndarray) else v for name, v in state.items()})
         try:

@@ -316,11 +316,11 @@ class Graph:
 
     def save(self) -> list[State]:
         """The state of every kernel, in the order of the graph, without groups and strings that no kernel holds."""
-        states = [step.kernel.snapshot() for step in self.steps]  # they let go of what can change no more
+        states = [step.kernel.save() for step in self.steps]  # they let go of what can change no more
         self.forget()
         for number, step in enumerate(self.steps):
             if isinstance(step.kernel, EnterGroups):
-                states[number] = step.kernel.snapshot()
+                states[number] = step.kernel.save()
         return [{**state, EVENTS_OUT: step.events_out} for step, state in zip(self.steps, states, strict=True)]
 
     def restore(self, states: list[State]) -> None:

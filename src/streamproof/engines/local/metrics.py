@@ -128,8 +128,8 @@ def live_windows(step: Step) -> int:
 
 
 def state_bytes(step: Step) -> int:
-    """The size of a step's state: that of the arrays in its snapshot."""
-    return sum(getattr(value, "nbytes", 8) for value in step.kernel.snapshot().values())
+    """The size of a step's state: that of the arrays in what it saves."""
+    return sum(getattr(value, "nbytes", 8) for value in step.kernel.save().values())
 
 
 def lag(latest: int, cti: int) -> int | None:

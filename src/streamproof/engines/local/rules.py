@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from streamproof.kernels.antijoin import AntiJoinKernel
-from streamproof.kernels.base import Context, Kernel, Stateless
+from streamproof.kernels.base import Context, Kernel
 from streamproof.kernels.chop import ChopKernel
 from streamproof.kernels.clip import ClipKernel
 from streamproof.kernels.delta import Delta
@@ -27,6 +27,7 @@ from streamproof.kernels.linear import (
     WhereKernel,
 )
 from streamproof.kernels.session import SessionKernel
+from streamproof.kernels.state import Declared
 from streamproof.kernels.windows.kernel import WindowKernel
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
@@ -35,7 +36,7 @@ from streamproof.plan.expr import LIFE_END, Col, columns_of
 from streamproof.plan.rules import Rules
 
 
-class PassKernel(Stateless):
+class PassKernel(Declared):
     """Rows as they come: sources, and advance_time, whose work is done where events still have an order."""
 
     def __init__(self, typed: Typed, context: Context) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Tables = dict[str, pa.Table]
 KIND: Final = "savepoint"
-VERSION: Final = 4
+VERSION: Final = 5
 SAVED: Final = "the savepoint"
 SAME_SETTINGS: Final = "give the processor the settings that it had"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.base import Context, State, array, number
+from streamproof.kernels.base import Context, Part
 from streamproof.kernels.cells import Ints, Layout
 from streamproof.kernels.delta import Delta
+from streamproof.kernels.state import Declared, Fields, StoredRows
 from streamproof.kernels.store import Store
 from streamproof.kernels.store_loops import KEY, LE, PAYLOAD, RE, W
 from streamproof.plan import nodes
@@ -35,7 +36,7 @@ def is_settled(typed: Typed) -> bool:
     return True
 
 
-class SealKernel:
+class SealKernel(Declared):
     """Emits a row when its end lies before the frontier: an end at the frontier may still move.
 
     The output's frontier stops at the least start of the rows that are held back.
@@ -71,18 +72,5 @@ class SealKernel:
         columns = tuple(self.layout.decode(rows[:, PAYLOAD:], self.context.strings))
         return Delta(group, le, re, w, columns, self.sealed)
 
-    def snapshot(self) -> State:
-        return {"frontier": self.frontier, "sealed": self.sealed, "held": self.held.all_rows().copy()}
-
-    def restore(self, state: State) -> None:
-        self.frontier, self.sealed = number(state, "frontier"), number(state, "sealed")
-        self.held.replace(array(state, "held").copy())
-
-    def live_strings(self) -> Ints:
-        return self.layout.string_codes(self.held.all_rows()[:, PAYLOAD:])
-
-    def live_groups(self) -> Ints:
-        return np.empty(0, np.int64)  # it stands outside of every group
-
-    def live_rows(self) -> int:
-        return len(self.held)
+    def parts(self) -> dict[str, Part]:
+        return {"held": StoredRows(self.held, self.layout), "time": Fields(self, "frontier", "sealed")}

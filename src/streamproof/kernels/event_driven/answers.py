@@ -23,6 +23,7 @@ from streamproof.kernels.cells import Bools, Cells, Ints, Layout, float_bits
 from streamproof.kernels.event_driven import event_loops, folds
 from streamproof.kernels.event_driven.event_loops import carry
 from streamproof.kernels.event_driven.scopes import Questions, Stretch
+from streamproof.kernels.state import Plain
 from streamproof.kernels.store_loops import LE, PAYLOAD, W
 from streamproof.kernels.windows.recompute.aggregates import Aggregates, mean_of_limbs, sum_overflow
 from streamproof.kernels.windows.shared import exact, sums_loops
@@ -45,7 +46,7 @@ class Contribution:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Combiner:
     """One aggregate that combines."""
 
     fn: str
@@ -155,19 +156,19 @@ def together(first: Contribution, second: Contribution) -> Contribution:
     return Contribution(np.concatenate(parts), scale)
 
 
-def parts_of(aggs: tuple[tuple[str, Aggregate], ...], kept: StoredColumns) -> list[Part] | None:
+def parts_of(aggs: tuple[tuple[str, Aggregate], ...], stored: StoredColumns) -> list[Combiner] | None:
     """The aggregates, if all of them combine."""
-    found: list[Part] = []
+    found: list[Combiner] = []
     for _, agg in aggs:
         if agg.fn == "count":
-            found.append(Part("count", 0, INT64))
+            found.append(Combiner("count", 0, INT64))
             continue
         assert agg.arg is not None
-        kind = kept.type_of(agg.arg)
+        kind = stored.type_of(agg.arg)
         fits = agg.fn in ("sum", "avg") and kind.kind in _SUMMED
         if not fits and not (agg.fn in ("min", "max") and kind.kind in _COMPARED):
             return None
-        found.append(Part(agg.fn, kept.column(agg.arg), kind))
+        found.append(Combiner(agg.fn, stored.column(agg.arg), kind))
     return found
 
 
@@ -186,11 +187,11 @@ def _values(keys: Ints, kind: Type) -> Ints:
 class Answers:
     """The aggregates of one node."""
 
-    def __init__(self, node: During, kept: StoredColumns, types: list[Type], context: Context) -> None:
+    def __init__(self, node: During, stored: StoredColumns, types: list[Type], context: Context) -> None:
         self.layout = Layout.of(types)
-        self._context, self._kept, self._latest = context, kept, node.latest
-        self._general = Aggregates(node.aggs, kept, self.layout)
-        self.parts = None if node.latest else parts_of(node.aggs, kept)
+        self._context, self._stored, self._latest = context, stored, node.latest
+        self._general = Aggregates(node.aggs, stored, self.layout)
+        self.parts = None if node.latest else parts_of(node.aggs, stored)
         self._zero = _of_nothing(node.aggs, self.layout)
 
     def cells(self, asked: Questions, data: Stretch) -> Cells:
@@ -213,13 +214,13 @@ class Answers:
         if once:
             w = np.ones_like(w)
         windows = Windows(asked.left, asked.t, asked.t + 1)
-        layout, strings = self._kept.layout, self._context.strings
+        layout, strings = self._stored.layout, self._context.strings
         return self._general.cells(Members(windows, window, le, le + 1, w, row, rows[:, PAYLOAD:], layout, strings))
 
     def _last_rows(self, asked: Questions, data: Stretch) -> Ints:
         """Of each range the last row in the order of start and payload."""
         cells = data.rows[:, PAYLOAD:]
-        ties = Layout.of(self._kept.types[: self._kept.payload])
+        ties = Layout.of(self._stored.types[: self._stored.payload])
         nulls = cells[:, -1] & ((1 << len(ties.columns)) - 1)
         keys = ties.order_keys(np.column_stack([cells[:, : ties.width - 1], nulls]), self._context.strings)
         order = np.lexsort((*keys[::-1], data.le, data.sub))
@@ -243,7 +244,7 @@ class Answers:
     def contributions(self, rows: Cells) -> list[Contribution]:
         """What rows add to each aggregate."""
         assert self.parts is not None
-        return [part.columns(rows, self._kept.layout) for part in self.parts]
+        return [part.columns(rows, self._stored.layout) for part in self.parts]
 
     def _contributions(self, data: Stretch, low: int, high: int) -> list[Contribution]:
         """What the rows of a range add, slices among them."""
@@ -278,7 +279,7 @@ def _of_nothing(aggs: tuple[tuple[str, Aggregate], ...], layout: Layout) -> Cell
 
 
 @dataclass(slots=True)
-class Slices:
+class Slices(Plain):
     """Slices in the order of subgroup and start."""
 
     sub: Ints
@@ -286,14 +287,14 @@ class Slices:
     parts: list[Contribution]  # one for each aggregate
 
     @staticmethod
-    def none(parts: list[Part]) -> Slices:
+    def none(parts: list[Combiner]) -> Slices:
         empty = np.empty(0, np.int64)
         return Slices(empty, empty, [part.nothing() for part in parts])
 
     def __len__(self) -> int:
         return len(self.le)
 
-    def combined(self, sub: Ints, le: Ints, more: list[Contribution], cut: Ints, parts: list[Part]) -> Slices:
+    def combined(self, sub: Ints, le: Ints, more: list[Contribution], cut: Ints, parts: list[Combiner]) -> Slices:
         """These slices and more rows, one for each subgroup and place between cuts; ``cut`` says which of each."""
         both = [together(a, b) for a, b in zip(self.parts, more, strict=True)]
         all_subs, all_starts = np.concatenate([self.sub, sub]), np.concatenate([self.le, le])
@@ -309,24 +310,25 @@ class Slices:
         ]
         return Slices(subs[first], starts[first], made)
 
-    def snapshot(self) -> State:
+    def save(self) -> State:
         matrix = np.column_stack([self.sub, self.le, *(part.matrix for part in self.parts)])
         scales = [(0, 0) if part.scale is None else (part.scale.base, part.scale.count) for part in self.parts]
         widths = [part.matrix.shape[1] for part in self.parts]
-        return {"slices": matrix, "slice_scales": np.array(scales), "slice_widths": np.array(widths)}
+        return {"rows": matrix, "scales": np.array(scales), "widths": np.array(widths)}
 
-    @staticmethod
-    def restore(state: State) -> Slices:
-        matrix = array(state, "slices")
-        parts, at = [], 2
-        for width, (base, count) in zip(array(state, "slice_widths"), array(state, "slice_scales"), strict=True):
+    def restore(self, state: State) -> None:
+        matrix, at = array(state, "rows"), 2
+        self.sub, self.le, self.parts = np.ascontiguousarray(matrix[:, 0]), np.ascontiguousarray(matrix[:, 1]), []
+        for width, (base, count) in zip(array(state, "widths"), array(state, "scales"), strict=True):
             scale = exact.Scale(int(base), int(count)) if count else None
-            parts.append(Contribution(np.ascontiguousarray(matrix[:, at : at + width]), scale))
+            self.parts.append(Contribution(np.ascontiguousarray(matrix[:, at : at + width]), scale))
             at += int(width)
-        return Slices(np.ascontiguousarray(matrix[:, 0]), np.ascontiguousarray(matrix[:, 1]), parts)
+
+    def live_rows(self) -> int:
+        return len(self)
 
 
-def _reduced(matrix: Cells, first: Ints, part: Part) -> Cells:
+def _reduced(matrix: Cells, first: Ints, part: Combiner) -> Cells:
     """The combined columns of stretches of rows that begin at these places."""
     if not len(first):
         return matrix[:0]

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.base import Context, State, array, number
+from streamproof.kernels.base import Context, Part
 from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta, concat, consolidate
 from streamproof.kernels.event_driven import refuse_late, refuse_times
@@ -27,6 +27,7 @@ from streamproof.kernels.event_driven.answers import Answers, Slices
 from streamproof.kernels.event_driven.pairing import key_columns, key_types
 from streamproof.kernels.event_driven.scopes import NO_REACH, Scopes, Stretch, keys_of, last_from, places_of
 from streamproof.kernels.pairs import Keys, cells_of
+from streamproof.kernels.state import Declared, Fields, StoredRows
 from streamproof.kernels.store import Store, gather, ordered
 from streamproof.kernels.store_loops import KEY, LE, PAYLOAD, RE
 from streamproof.kernels.windows.shared.stored_columns import StoredColumns
@@ -37,7 +38,7 @@ from streamproof.thresholds import STORE_NEW
 LEAST = -(2**63)
 
 
-class DuringKernel:
+class DuringKernel(Declared):
     """Observing events on the left, data on the right."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
@@ -50,12 +51,12 @@ class DuringKernel:
         self.keys = Keys(kinds, context)  # of observing events
         self.subs = Keys([*kinds, *(right[name] for name in node.group)], context)  # subgroups of the data
         ordered_by = node.latest or any(agg.function.ordered for _, agg in node.aggs)
-        self.kept = StoredColumns(right, context, payload=ordered_by)
-        self.answers = Answers(node, self.kept, [kind for _, kind in typed.schema][-len(node.aggs) :], context)
+        self.stored = StoredColumns(right, context, payload=ordered_by)
+        self.answers = Answers(node, self.stored, [kind for _, kind in typed.schema][-len(node.aggs) :], context)
         self.layout = Layout.of(left)
         self.output = Layout.of(typed.schema)
         self.lefts = Store(self.layout.width)  # observing events that may still have results
-        self.data = Store(self.kept.layout.width)  # data that may still be seen, as points, by subgroup
+        self.data = Store(self.stored.layout.width)  # data that may still be seen, as points, by subgroup
         # settled data in slices, where every observing event sees all from its begin on and the aggregates combine
         shares = node.trigger == "end" and self.answers.parts is not None
         self.slices = Slices.none(self.answers.parts or []) if shares else None
@@ -115,11 +116,11 @@ class DuringKernel:
         if not len(delta):
             return []
         refuse_late(delta)
-        delta = self.kept.usable(delta)
+        delta = self.stored.usable(delta)
         kinds = [*self._kinds, *(kind for kind, _ in self.subs.layout.columns[len(self._kinds) :])]
         columns = key_columns(delta, self._sub_key, kinds)
         sub = self.subs.number(delta.group, cells_of(self.subs.layout, columns, len(delta), self.context))
-        rows = ordered(sub, delta.le, delta.le + 1, delta.w, self.kept.encode(delta))
+        rows = ordered(sub, delta.le, delta.le + 1, delta.w, self.stored.encode(delta))
         late = rows[rows[:, LE] <= due]
         if not len(late):
             self.data.put(rows)
@@ -228,12 +229,12 @@ class DuringKernel:
 
     def _settle_now_and_then(self) -> None:
         if min(self.frontiers) > self._settled and self._fresh > max(STORE_NEW.now, self._left):
-            self._settle()
+            self.settle()
             self._left, self._fresh = self.live_rows(), 0
             if self.keys.wants_collection() or self.subs.wants_collection():
-                self._collect()
+                self.collect()
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Forget what no result can need any more."""
         frontier = min(self.frontiers)
         if frontier <= BEGINNING:
@@ -295,46 +296,20 @@ class DuringKernel:
         np.maximum.at(last, place[past], rows[past, LE])
         return last[place]
 
-    def _collect(self) -> None:
+    def collect(self) -> None:
         subs = self._subs(self.data.all_rows())
         owners = self._owners(subs) if len(subs) else subs
         self.keys.collect(np.unique(np.concatenate([self.lefts.keys(), owners])))
         self.subs.collect(subs)
 
-    # --- state --------------------------------------------------------------------------------------------------------
-
-    def snapshot(self) -> State:
-        self._settle()
-        self._collect()
+    def parts(self) -> dict[str, Part]:
         return {
-            **{f"left_{name}": value for name, value in self.keys.snapshot().items()},
-            **{f"data_{name}": value for name, value in self.subs.snapshot().items()},
-            "lefts": self.lefts.all_rows().copy(), "data": self.data.all_rows().copy(),
-            "frontiers": np.array(self.frontiers), "seen": self.seen,
-            **({} if self.slices is None else self.slices.snapshot()),
-        }  # fmt: skip
+            "left_keys": self.keys,
+            "data_keys": self.subs,
+            "lefts": StoredRows(self.lefts, self.layout),
+            "data": StoredRows(self.data, self.stored.layout),
+            **({} if self.slices is None else {"slices": self.slices}),
+            "time": Fields(self, "frontiers", "seen"),
+        }
 
-    def restore(self, state: State) -> None:
-        for keys, prefix in ((self.keys, "left_"), (self.subs, "data_")):
-            keys.restore({name.removeprefix(prefix): value for name, value in state.items()})
-        self.lefts.replace(array(state, "lefts").copy())
-        self.data.replace(array(state, "data").copy())
-        self.frontiers = array(state, "frontiers").tolist()
-        self.seen = number(state, "seen")
-        if self.slices is not None:
-            self.slices = Slices.restore(state)
-
-    def live_strings(self) -> Ints:
-        parts = [
-            self.keys.live_strings(), self.subs.live_strings(),
-            self.layout.string_codes(self.lefts.all_rows()[:, PAYLOAD:]),
-            self.kept.layout.string_codes(self.data.all_rows()[:, PAYLOAD:]),
-        ]  # fmt: skip
-        return np.concatenate(parts)
-
-    def live_groups(self) -> Ints:
-        return np.unique(np.concatenate([self.keys.live_groups(), self.subs.live_groups()]))
-
-    def live_rows(self) -> int:
-        self._settle()
-        return len(self.lefts) + len(self.data) + (0 if self.slices is None else len(self.slices))
+    # --- state --------------------------------------------------------------------------------------------------------

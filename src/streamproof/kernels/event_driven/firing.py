@@ -23,7 +23,7 @@ from streamproof.kernels.event_driven.event_loops import run
 from streamproof.kernels.expressions.columns import Columns, keep
 from streamproof.kernels.expressions.compile import compile_expression
 from streamproof.kernels.pairs import Keys, cells_of
-from streamproof.kernels.state import Held, Settling
+from streamproof.kernels.state import Settling, StoredRows
 from streamproof.kernels.store import Store, merged, ordered
 from streamproof.kernels.store_loops import KEY, LE, PAYLOAD, RE, W
 from streamproof.plan.check import Typed
@@ -99,14 +99,8 @@ class _FiringKernel(Settling):
         chosen[:, W] = 1
         return chosen, remembered
 
-    def held(self) -> dict[str, Held]:
-        return {"rows": Held(self.rows, None), "memory": Held(self.memory)}
-
-    def live_strings(self) -> Ints:
-        return np.concatenate([super().live_strings(), self.layout.string_codes(self._payload())])
-
-    def _payload(self) -> Cells:
-        return self.rows.all_rows()[:, PAYLOAD + OWN :]
+    def stores(self) -> dict[str, StoredRows]:
+        return {"rows": StoredRows(self.rows, self.layout, first=OWN), "memory": StoredRows(self.memory)}
 
     def move_base(self, frontier: int) -> None:
         if frontier >= FOREVER:  # all is settled

@@ -21,7 +21,7 @@ from streamproof.kernels.delta import Delta
 from streamproof.kernels.event_driven import refuse_late, refuse_times
 from streamproof.kernels.event_driven.event_loops import simulated
 from streamproof.kernels.pairs import Keys, cells_of
-from streamproof.kernels.state import Held, Settling
+from streamproof.kernels.state import Settling, StoredRows
 from streamproof.kernels.store import Store, merged, ordered
 from streamproof.kernels.store_loops import KEY, LE, PAYLOAD, RE, W
 from streamproof.plan.check import Typed
@@ -117,8 +117,8 @@ class PairingKernel(Settling):
         found: tuple[Ints, Ints, Ints] = simulated(begins, order, ends, self._max, self._last)
         return found
 
-    def held(self) -> dict[str, Held]:
-        return {"begins": Held(self.begins, self.layout), "ends": Held(self.ends)}
+    def stores(self) -> dict[str, StoredRows]:
+        return {"begins": StoredRows(self.begins, self.layout), "ends": StoredRows(self.ends)}
 
     def move_base(self, frontier: int) -> None:
         begins, ends = self.begins.all_rows(), self.ends.all_rows()

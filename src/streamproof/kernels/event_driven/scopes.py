@@ -147,11 +147,11 @@ class Scopes:
     def _refuse_many(self, counts: Ints, le: Ints, re: Ints) -> None:
         if len(counts) and counts.max() > self.most:
             at = int(counts.argmax())
-            endless = re[at] >= FOREVER
+            no_end = re[at] >= FOREVER
             raise RunError(
                 f"[{show_tick(int(le[at]))}, {show_tick(int(re[at]))}) asks at more than {self.most} instants",
-                fix="give it a WINDOW or a MAX, or run with a horizon" if endless else "use a longer hop",
-                name="unbounded_windows" if endless else "limit_exceeded",
+                fix="give it a WINDOW or a MAX, or run with a horizon" if no_end else "use a longer hop",
+                name="unbounded_windows" if no_end else "limit_exceeded",
             )
 
     def _arrivals(self, lefts: Cells, data: Stretch, since: Ints, until: Ints) -> Questions:

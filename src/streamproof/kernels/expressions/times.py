@@ -38,9 +38,9 @@ def instant(args: Sequence[Datum], to: Type) -> pa.Array:
         micros, outside = _by_unit(raw(ticks), per_second.as_py())
     else:
         micros, outside = _by_rate(raw(ticks), raw(per_second))
-    endless = (raw(ticks) == FOREVER) | (raw(ticks) == BEGINNING) | (raw(per_second) == 0)
-    unknown = either(null_flags(*args), endless)
-    lost = outside & ~endless if unknown is None else outside & ~unknown
+    infinite = (raw(ticks) == FOREVER) | (raw(ticks) == BEGINNING) | (raw(per_second) == 0)
+    unknown = either(null_flags(*args), infinite)
+    lost = outside & ~infinite if unknown is None else outside & ~unknown
     if np.any(lost):
         found = np.broadcast_to(raw(ticks), np.shape(lost))[lost][0]
         what = f"the tick {found} lies outside the years 1 to 9999"

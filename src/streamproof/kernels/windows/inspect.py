@@ -76,7 +76,7 @@ class Inspection:
 def windows_of(kernel: Recompute) -> tuple[WindowView, ...]:
     """The windows of all retained events. Of an event that never ends, up to where time has come."""
     stored = kernel.store.events()
-    windows = kernel.frames.near(_bounded(kernel, Spans.of(Events(*stored), "ends")), FOREVER)
+    windows = kernel.kind.near(_bounded(kernel, Spans.of(Events(*stored), "ends")), FOREVER)
     members = kernel.members(windows, kernel.store)
     groups = members.windows.group[members.window]
     views = [EventView(*row) for row in _columns(groups, members.le, members.re, members.w)]
@@ -97,11 +97,11 @@ def events_of(kernel: Recompute) -> tuple[EventView, ...]:
 
 def affected_members(kernel: Recompute, twin: Recompute, change: Delta) -> Affected:
     """What a change would do. ``twin`` is a copy of the kernel, which the change is applied to."""
-    events = twin.frames.placed(twin.read(change)).settled()
+    events = twin.kind.placed(twin.read(change)).settled()
     spans = _bounded(kernel, Spans.of(events, kernel.lively.watch))
     before = _changeable(kernel, spans)
     twin.store.add(*events)
-    twin.frames.apply(events)
+    twin.kind.apply(events)
     after = _changeable(twin, spans)
     same = _untouched(before & after, spans)
     return Affected(tuple(sorted(before - same)), tuple(sorted(after - same)))
@@ -121,7 +121,7 @@ def spans_of(change: Events) -> Spans:
 
 def _changeable(kernel: Recompute, spans: Spans) -> set[Span]:
     """The windows near a change that have members and are not final."""
-    windows = kernel.members(kernel.frames.near(spans, FOREVER), kernel.store).windows
+    windows = kernel.members(kernel.kind.near(spans, FOREVER), kernel.store).windows
     return {Span(*span) for span in _columns(*windows.take(~_final(kernel, windows)))}
 
 

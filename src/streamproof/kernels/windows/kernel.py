@@ -3,62 +3,63 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeAlias
 
 from streamproof.events.time import BEGINNING
-from streamproof.kernels.base import Context, State
-from streamproof.kernels.cells import Ints
+from streamproof.kernels.base import Context, Part
 from streamproof.kernels.delta import Delta
+from streamproof.kernels.state import Declared
 from streamproof.kernels.windows.hopping_sums.strategy import HoppingSums
 from streamproof.kernels.windows.inspect import Inspection
 from streamproof.kernels.windows.recompute.strategy import Recompute
-from streamproof.kernels.windows.snapshot_extremes.strategy import SnapshotExtremes
+from streamproof.kernels.windows.shared.sums import are_sums
+from streamproof.kernels.windows.snapshot_extremes.strategy import SnapshotExtremes, are_extremes
 from streamproof.kernels.windows.snapshot_sums.strategy import SnapshotSums
+from streamproof.plan import nodes
 from streamproof.plan.check import Typed
+from streamproof.plan.typing import Scope
+from streamproof.plan.windows import Hopping, Snapshot, Tumbling
+
+Strategy: TypeAlias = "HoppingSums | SnapshotSums | SnapshotExtremes | Recompute"
 
 
-class WindowKernel:
+def strategy_of(typed: Typed, context: Context) -> Strategy:
+    """The fastest way to run a node, by what its plan says; `Recompute` runs any."""
+    node = typed.node
+    if isinstance(node, nodes.Aggregation):
+        scope = Scope.one(typed.inputs[0].schema, registry=context.registry)
+        if isinstance(node.window, Tumbling | Hopping) and are_sums(node.aggs, scope):
+            return HoppingSums(typed, context)
+        if isinstance(node.window, Snapshot) and are_sums(node.aggs, scope):
+            return SnapshotSums(typed, context)
+        if isinstance(node.window, Snapshot) and are_extremes(node.aggs, scope):
+            return SnapshotExtremes(typed, context)
+    return Recompute(typed, context, keeps_all=False)
+
+
+class WindowKernel(Declared):
     """One windowed node, run incrementally."""
 
     def __init__(self, typed: Typed, context: Context, *, fast: bool = True) -> None:
         """``fast`` False keeps every event, also where sums would do: slower, but with more to look at."""
-        general = Recompute(typed, context, keeps_all=not fast)
-        self._how: Recompute | HoppingSums | SnapshotSums | SnapshotExtremes = general
-        self._usable = general.evaluator.kept.usable
-        if fast and HoppingSums.can(typed, context):
-            self._how = HoppingSums(typed, context)
-        elif fast and SnapshotSums.can(typed, context):
-            self._how = SnapshotSums(typed, context)
-        elif fast and SnapshotExtremes.can(typed, context):
-            self._how = SnapshotExtremes(typed, context)
+        self.strategy = strategy_of(typed, context) if fast else Recompute(typed, context)
 
     def on_batch(self, port: int, delta: Delta) -> Delta:
-        return self._how.on_batch(self._usable(delta))
+        return self.strategy.on_batch(self.strategy.stored.usable(delta))
+
+    def parts(self) -> dict[str, Part]:
+        return {"strategy": self.strategy}
 
     def inspect(self, change: Delta | None = None) -> Inspection:
         """The windows with their members, what is retained, how far the output is sealed, and what a change would do.
 
         Nothing is changed by asking. Where only sums are kept, windows have sizes instead of members.
         """
-        how = self._how
+        how = self.strategy
         sealed = None if how.sealed <= BEGINNING else how.sealed
         shown = Inspection(how.frontier, sealed, how.windows(), how.events())
         if change is None:
             return shown
         twin = type(how)(how.typed, how.context)
-        twin.restore(how.snapshot())
+        twin.restore(how.save())
         return replace(shown, affected=twin.affected(change))
-
-    def snapshot(self) -> State:
-        return self._how.snapshot()
-
-    def restore(self, state: State) -> None:
-        self._how.restore(state)
-
-    def live_strings(self) -> Ints:
-        return self._how.live_strings()
-
-    def live_groups(self) -> Ints:
-        return self._how.live_groups()
-
-    def live_rows(self) -> int:
-        return self._how.live_rows()

@@ -30,7 +30,7 @@ from streamproof.events.time import BEGINNING
 from streamproof.kernels.base import Context
 from streamproof.kernels.delta import Delta
 
-VERSION: Final = 3
+VERSION: Final = 4
 
 
 @dataclass(slots=True)

@@ -1,13 +1,13 @@
 """A batch with events of most groups at most places: sums lie place by place, without sorting events.
 
-`DenseSums` is a sheet with a field for every pair of group and place that there could be:
+`DenseSums` is a field for every pair of group and place that there could be:
 
                 group  3   4   5   6
     place 10         [ ·   2   7   1 ]      fields of one place lie together, as events mostly come
     place 11         [ 4   ·   3   1 ]
     place 12         [ 2   2   ·   9 ]
 
-If a batch is dense enough, all groups slide over one sheet together, from window to window; what opens and closes
+If a batch is dense enough, all groups slide over one matrix together, from window to window; what opens and closes
 within the batch never enters the pane store.
 """
 
@@ -37,7 +37,7 @@ from streamproof.kernels.windows.shared.sums_loops import SUMS
 from streamproof.thresholds import SHEET_FIELDS, SHEET_PER_EVENT
 
 
-def bounds_abreast(entries: Entries, held: PaneStore, numbers: Ints) -> Bounds | None:
+def dense_bounds(entries: Entries, held: PaneStore, numbers: Ints) -> Bounds | None:
     """The bounds of events and of what is held for windows that they make due; None where too much would be empty."""
     bounds = bounds_of(entries)
     if not is_dense(max(bounds.groups * bounds.places, len(held.stretches)), entries):
@@ -48,30 +48,30 @@ def bounds_abreast(entries: Entries, held: PaneStore, numbers: Ints) -> Bounds |
     return whole if windows and is_dense(whole.groups * (whole.places + windows), entries) else None
 
 
-def slide_abreast(
-    sheet: DenseSums, held: PaneStore, numbers: Ints, emitted: Cells, found: Cells, size: int, out: Scratch
+def slide_together(
+    dense: DenseSums, held: PaneStore, numbers: Ints, emitted: Cells, found: Cells, size: int, out: Scratch
 ) -> int:
     """Write the windows that are due now, after ``size`` other rows, for which there is room; how many rows there are.
 
-    What is held is brought into the sheet first.
+    What is held is brought into it first.
     """
-    bounds, width = sheet.bounds, sheet.fields.shape[1]
+    bounds, width = dense.bounds, dense.fields.shape[1]
     windows = _due_windows(bounds, numbers)
     first = windows[0] * int(numbers[PER_HOP])
-    bring(held.rows, held.stretches, first, bounds.low_group, bounds.groups, bounds.low_place, sheet.fields)
-    sums = out.matrix("abreast", bounds.groups, width).reshape(-1)
-    flat = sheet.fields.reshape(-1), sums, width
+    bring(held.rows, held.stretches, first, bounds.low_group, bounds.groups, bounds.low_place, dense.fields)
+    sums = out.matrix("together", bounds.groups, width).reshape(-1)
+    flat = dense.fields.reshape(-1), sums, width
     return int(slide(*flat, bounds.low_group, bounds.low_place, windows[0], windows[-1], numbers, emitted, found, size))
 
 
-def rows_abreast(bounds: Bounds, numbers: Ints) -> int:
+def dense_rows(bounds: Bounds, numbers: Ints) -> int:
     """How many rows windows that are due now may have."""
     return bounds.groups * len(_due_windows(bounds, numbers))
 
 
-def enlist_anew(agenda: DueQueue, held: PaneStore, numbers: Ints) -> None:
+def enlist_anew(queue: DueQueue, held: PaneStore, numbers: Ints) -> None:
     """List all groups by what is held, after everything that was due."""
-    enlist_anew_loop(held.rows, held.stretches, numbers, agenda.heads, agenda.links)
+    enlist_anew_loop(held.rows, held.stretches, numbers, queue.heads, queue.links)
 
 
 def _due_windows(bounds: Bounds, numbers: Ints) -> range:
@@ -117,8 +117,8 @@ def collected(entries: Entries, values: Values, sums: Accumulators, out: Scratch
     if len(entries.group):
         bounds = bounds_of(entries)
         if is_dense(bounds.groups * bounds.places, entries):
-            sheet = sheet_of(entries, values, sums, bounds, out)
-            return sheet.rows(bounds.low_place, bounds.high_place, out)
+            dense = dense_sums_of(entries, values, sums, bounds, out)
+            return dense.rows(bounds.low_place, bounds.high_place, out)
     return gathered(entries, values, sums, out)[0]
 
 
@@ -132,7 +132,7 @@ def bounds_of(entries: Entries) -> Bounds:
     return Bounds(*bounds(entries.group, entries.place))
 
 
-def sheet_of(entries: Entries, values: Values, sums: Accumulators, bounds: Bounds, out: Scratch) -> DenseSums:
+def dense_sums_of(entries: Entries, values: Values, sums: Accumulators, bounds: Bounds, out: Scratch) -> DenseSums:
     """The sums of events within bounds, in scratch memory."""
     field = out.matrix("field", 1, len(entries.group))[0]
     fields = out.matrix("fields", bounds.groups * bounds.places, sums.width)

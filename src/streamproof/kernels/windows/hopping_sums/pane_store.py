@@ -29,7 +29,9 @@ from __future__ import annotations
 import numpy as np
 
 from streamproof.events.time import FOREVER
+from streamproof.kernels.base import State, array
 from streamproof.kernels.cells import Cells, Ints
+from streamproof.kernels.state import Plain
 from streamproof.kernels.windows.hopping_sums.pane_store_loops import NONE, SIZE, copied, forget, put
 from streamproof.kernels.windows.hopping_sums.sliding_loops import REACHED
 from streamproof.kernels.windows.shared.sums import Accumulators
@@ -37,7 +39,7 @@ from streamproof.kernels.windows.shared.sums_loops import GROUP, SUMS
 from streamproof.thresholds import LEDGER_NEW, LISTS
 
 
-class PaneStore:
+class PaneStore(Plain):
     """Rows (group, place, sums) of all groups, in the order of their places."""
 
     def __init__(self, width: int) -> None:
@@ -91,9 +93,21 @@ class PaneStore:
         copied(self.rows, self.stretches.copy(), out)
         return out
 
-    def groups(self) -> Ints:
-        """The groups that have rows."""
+    def save(self) -> State:
+        return {"rows": self.export()}
+
+    def restore(self, state: State) -> None:
+        self.rows = array(state, "rows").copy()
+        self._used = len(self.rows)
+        groups, first, size = np.unique(self.rows[:, GROUP], return_index=True, return_counts=True)
+        self.admit(int(groups.max(initial=-1)) + 1)
+        self.stretches[groups] = np.column_stack([first, first, size, size])
+
+    def live_groups(self) -> Ints:
         return np.flatnonzero(self.stretches[:, SIZE])
+
+    def live_rows(self) -> int:
+        return len(self)
 
     def __len__(self) -> int:
         return int(self.stretches[:, SIZE].sum())

@@ -212,9 +212,9 @@ def _write(emitted, size, group, window, sign, numbers):
 
 @loop
 def correct(starts, of_starts, moves, of_moves, new_starts, new_moves, numbers, scratch, emitted, found, size, done):
-    """The rows that changes replace, each before its replacement, with their sums; the ledgers are those before.
+    """The rows that changes replace, each before its replacement, with their sums; the panes are those before.
 
-    ``scratch`` is for sums and where slides are, two rows of each; ``done`` says how many changes were looked at. Where
+    ``scratch`` is for sums and where they stand, two rows of each; ``done`` says how many changes were looked at. Where
     no room is left, it stops after a whole group. How many rows there are, and whether these are all.
     """
     sums, at = scratch
@@ -303,11 +303,11 @@ def announce(changes, numbers, heads, links):
 
 
 @loop
-def adjust(slides, kept, changes, numbers, spec, moving):
+def adjust(running, kept, changes, numbers, spec, moving):
     """Bring changes into the sums that are kept, where they are of one of their windows."""
     for n in range(len(changes)):
         group, place = changes[n, GROUP], changes[n, PLACE]
-        window = slides[group, REACHED]
+        window = running[group, REACHED]
         if window == FOREVER:
             continue
         first = window * numbers[PER_HOP]
@@ -317,7 +317,7 @@ def adjust(slides, kept, changes, numbers, spec, moving):
 
 
 @loop
-def complete(starts, of_starts, moves, of_moves, heads, links, slides, sums, numbers, spec, emitted, found, size):
+def complete(starts, of_starts, moves, of_moves, heads, links, running, sums, numbers, spec, emitted, found, size):
     """The windows that are due now, after ``size`` other rows. How many rows there are, and whether these are all."""
     low, high = numbers[DUE_BEFORE] + 1, numbers[DUE]
     lists = len(heads) if low < high - len(heads) else high - low + 1
@@ -333,7 +333,7 @@ def complete(starts, of_starts, moves, of_moves, heads, links, slides, sums, num
                     size, window = _complete_alone(starts, a, ends[0], group, window, numbers, emitted, found, size)
                 else:
                     size, window = _complete_group(
-                        starts, (a, ends[0]), moves, (b, ends[1]), slides, sums, group, window, numbers, spec, emitted,
+                        starts, (a, ends[0]), moves, (b, ends[1]), running, sums, group, window, numbers, spec, emitted,
                         found, size,
                     )  # fmt: skip
                 strike(heads, links, group)
@@ -366,14 +366,14 @@ def _complete_alone(starts, first, end, group, window, numbers, emitted, found, 
 
 @njit(cache=True, inline="always")
 def _complete_group(
-    starts, of_starts, moves, of_moves, slides, sums, group, window, numbers, spec, emitted, found, size
+    starts, of_starts, moves, of_moves, running, sums, group, window, numbers, spec, emitted, found, size
 ):  # fmt: skip
     """The due windows of a group; and its next window, which is due as well where no room was left.
 
     Where windows overlap much, its sums go on from those of the window that it came to last.
     """
-    row = group if len(slides) else 0
-    leave, enter, move = _resumed(starts, of_starts, moves, of_moves, slides, sums, row, window, numbers)
+    row = group if len(running) else 0
+    leave, enter, move = _resumed(starts, of_starts, moves, of_moves, running, sums, row, window, numbers)
     while window < FOREVER:
         first = window * numbers[PER_HOP]
         while enter < of_starts[1] and starts[enter, PLACE] < first + numbers[PER_WINDOW]:
@@ -396,19 +396,19 @@ def _complete_group(
             found[size, n] = sums[row, n]
         size += 1
         window += 1
-    if len(slides):
-        slides[group, REACHED], slides[group, LEFT] = window, leave - of_starts[0]
+    if len(running):
+        running[group, REACHED], running[group, LEFT] = window, leave - of_starts[0]
         carry_row(sums, row, 0, spec)
     return size, window
 
 
 @njit(cache=True, inline="always")
-def _resumed(starts, of_starts, moves, of_moves, slides, sums, row, window, numbers):
+def _resumed(starts, of_starts, moves, of_moves, running, sums, row, window, numbers):
     """The next start to leave and to enter, and the next move: where the last slide ended, or for a new one."""
-    reached = slides[row, REACHED] if len(slides) else np.int64(FOREVER)
+    reached = running[row, REACHED] if len(running) else np.int64(FOREVER)
     if reached <= window and (window - reached) * numbers[PER_HOP] * numbers[KEPT] <= numbers[PER_WINDOW]:
         first = reached * numbers[PER_HOP]
-        leave = of_starts[0] + slides[row, LEFT]
+        leave = of_starts[0] + running[row, LEFT]
         is_right = leave <= of_starts[1] and (leave == of_starts[0] or starts[leave - 1, PLACE] < first)
         if not is_right or (leave < of_starts[1] and starts[leave, PLACE] < first):
             leave = first_from(starts, of_starts[0], of_starts[1], first)

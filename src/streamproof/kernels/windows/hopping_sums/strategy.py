@@ -15,18 +15,19 @@ import math
 import numpy as np
 
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.base import Context, State, array, number
+from streamproof.kernels.base import Context, Part
 from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta
+from streamproof.kernels.state import StoredRows
 from streamproof.kernels.store import Store
 from streamproof.kernels.windows.hopping_sums.dense_batch import (
     DenseSums,
-    bounds_abreast,
     collected,
+    dense_bounds,
+    dense_rows,
+    dense_sums_of,
     enlist_anew,
-    rows_abreast,
-    sheet_of,
-    slide_abreast,
+    slide_together,
 )
 from streamproof.kernels.windows.hopping_sums.pane_store import DueQueue, PaneStore, RunningSums
 from streamproof.kernels.windows.hopping_sums.sliding_loops import (
@@ -60,39 +61,32 @@ class HoppingSums(Progress):
         assert isinstance(node, nodes.Aggregation)
         assert isinstance(node.window, Tumbling | Hopping)
         super().__init__(typed, context)
+        self.stored = StoredColumns(typed.inputs[0].schema, context, payload=False)
         self.grid = GridWindows(node.window, self.lively, context)
         self.layout = Layout.of(typed.schema)
-        self.sums = Accumulators(node.aggs, StoredColumns(typed.inputs[0].schema, context, payload=False), self.layout)
+        self.sums = Accumulators(node.aggs, self.stored, self.layout)
         self.pane = math.gcd(self.grid.size, self.grid.hop)
         self._empty()
         self._scratch = Scratch(), Scratch()
         self._numbers_of_events = np.arange(0)
         self._emitted, self._found = np.empty((4, 64), np.int64), np.empty((64, 0), np.int64)  # used again and again
 
-    @staticmethod
-    def can(typed: Typed, context: Context) -> bool:
-        """Whether a node can be run like this."""
-        node = typed.node
-        if not isinstance(node, nodes.Aggregation) or not isinstance(node.window, Tumbling | Hopping):
-            return False
-        return Accumulators.can(node.aggs, StoredColumns(typed.inputs[0].schema, context, payload=False))
-
     def _empty(self) -> None:
         """Nothing is held."""
         self.starts, self.moves = PaneStore(self.sums.width), PaneStore(self.sums.width)
-        self.agenda = DueQueue()
-        self._empty_slides()
+        self.due_queue = DueQueue()
+        self._empty_running()
         self.long = Store(width=1)  # events without a start or an end, or in more windows than the limit
 
-    def _empty_slides(self) -> None:
-        self.slides = RunningSums(self.sums.width, worth=self.grid.size >= SLIDES_KEPT.now * self.grid.hop)
-        self.slides.admit(len(self.agenda.links))
+    def _empty_running(self) -> None:
+        self.running = RunningSums(self.sums.width, worth=self.grid.size >= SLIDES_KEPT.now * self.grid.hop)
+        self.running.admit(len(self.due_queue.links))
 
     # --- one batch ----------------------------------------------------------------------------------------------------
 
     def on_batch(self, delta: Delta) -> Delta:
         step = self._advance(delta)
-        delta = self._without_ageless(self.grid.inside(delta))
+        delta = self._without_no_start(self.grid.inside(delta))
         self._check_limits(step)
         if not len(delta) and step.frontier == step.frontier_before and step.due == step.due_before:
             return Delta.empty(self.typed.schema, frontier=self.sealed)
@@ -102,18 +96,18 @@ class HoppingSums(Progress):
         self.sealed = max(self.sealed, self.lively.sealed(self.frontier, opened))
         return emitted.at(self.sealed).net()  # windows of a group differ, and so do results that replace others
 
-    def _without_ageless(self, delta: Delta) -> Delta:
+    def _without_no_start(self, delta: Delta) -> Delta:
         """Events without a start may be taken back, until a frontier seals them; long ones are remembered."""
         if len(delta) and self._has_long(delta):
-            ageless = delta.le <= BEGINNING
-            self._refuse_early(delta.take(~ageless))
-            windows = self.grid.last(delta.re) - self.grid.first(np.where(ageless, 0, delta.le)) + 1
+            no_start = delta.le <= BEGINNING
+            self._refuse_early(delta.take(~no_start))
+            windows = self.grid.last(delta.re) - self.grid.first(np.where(no_start, 0, delta.le)) + 1
             outside = delta.re >= FOREVER - self.grid.size - self.grid.hop
-            long = ageless | outside | (windows > self.context.limits.windows_per_event)
+            long = no_start | outside | (windows > self.context.limits.windows_per_event)
             if long.any():
                 le, re, w = delta.le[long], delta.re[long], delta.w[long]
                 self.long.add(delta.group[long], le, re, w, np.zeros((len(le), 1), np.int64))
-                delta = delta.take(~ageless)
+                delta = delta.take(~no_start)
         return delta
 
     def _refuse_early(self, delta: Delta) -> None:
@@ -136,7 +130,7 @@ class HoppingSums(Progress):
         if step.frontier > BEGINNING and (stored.le <= BEGINNING).any():
             raise unbounded(BEGINNING, int(stored.re[0]))
         if step.frontier >= FOREVER:
-            self.grid.refuse_endless(stored)
+            self.grid.refuse_no_end(stored)
         later = stored.le > BEGINNING
         self.grid.refuse_many(stored.le[later], stored.re[later], step)
 
@@ -147,11 +141,11 @@ class HoppingSums(Progress):
         entries = Entries(delta.group, first, self._every(len(delta)), delta.w)
         bounds = None
         if len(delta) and delta.extent.longest == 1 and not len(self.moves):
-            bounds = bounds_abreast(entries, self.starts, numbers)
+            bounds = dense_bounds(entries, self.starts, numbers)
         if bounds is None:
-            size = self._emit_apart(*self._changes(delta, entries, values), numbers)
+            size = self._emit_by_group(*self._changes(delta, entries, values), numbers)
         else:
-            size = self._emit_abreast(sheet_of(entries, values, self.sums, bounds, self._scratch[0]), numbers)
+            size = self._emit_dense(dense_sums_of(entries, values, self.sums, bounds, self._scratch[0]), numbers)
         return summed(self._emitted[:, :size].T, self._found[:size], self.sums, self.typed, self.lively)
 
     def _read(self, delta: Delta) -> Values:
@@ -159,9 +153,9 @@ class HoppingSums(Progress):
         spec = self.sums.spec
         values = self.sums.read(delta)
         if spec is not self.sums.spec:
-            for ledger in (self.starts, self.moves):
-                ledger.convert(self.sums, spec)
-            self._empty_slides()
+            for panes in (self.starts, self.moves):
+                panes.convert(self.sums, spec)
+            self._empty_running()
         return values
 
     def _changes(self, delta: Delta, entries: Entries, values: Values) -> tuple[Cells, Cells]:
@@ -184,41 +178,41 @@ class HoppingSums(Progress):
             self._numbers_of_events = np.arange(2 * count)
         return self._numbers_of_events[:count]
 
-    def _emit_apart(self, starts: Cells, moves: Cells, numbers: Ints) -> int:
+    def _emit_by_group(self, starts: Cells, moves: Cells, numbers: Ints) -> int:
         """Write the rows that change, group by group; how many."""
         self._admit(_groups_of(starts, moves))
         size = self._correct(starts, moves, numbers)
         self._put(starts, moves, numbers)
         return self._complete(numbers, size)
 
-    def _emit_abreast(self, sheet: DenseSums, numbers: Ints) -> int:
+    def _emit_dense(self, dense: DenseSums, numbers: Ints) -> int:
         """Write the rows that change, all groups together; how many. Only what may still change is put."""
-        bounds, out = sheet.bounds, self._scratch[0]
+        bounds, out = dense.bounds, self._scratch[0]
         self._admit(bounds.high_group + 1)
         beyond_due = int(numbers[DUE_BEFORE] * numbers[PER_HOP] + numbers[PER_WINDOW])
-        late = sheet.rows(bounds.low_place, min(beyond_due, bounds.high_place + 1) - 1, out)
+        late = dense.rows(bounds.low_place, min(beyond_due, bounds.high_place + 1) - 1, out)
         size = self._correct(late, late[:0], numbers)
         open_from = self._first_open(self.frontier) * (self.grid.hop // self.pane)
-        kept = sheet.rows(open_from, bounds.high_place, out)
-        self._make_room(size, more=rows_abreast(bounds, numbers))
-        size = slide_abreast(sheet, self.starts, numbers, self._emitted, self._found, size, out)
+        kept = dense.rows(open_from, bounds.high_place, out)
+        self._make_room(size, more=dense_rows(bounds, numbers))
+        size = slide_together(dense, self.starts, numbers, self._emitted, self._found, size, out)
         self.starts.put(kept, self.sums.spec)
-        enlist_anew(self.agenda, self.starts, numbers)
-        self.slides.forget(FOREVER)
+        enlist_anew(self.due_queue, self.starts, numbers)
+        self.running.forget(FOREVER)
         return size
 
     def _put(self, starts: Cells, moves: Cells, numbers: Ints) -> None:
         """Bring changes into the sums, and their groups where their next windows may now be."""
-        for ledger, changes, moving in ((self.starts, starts, False), (self.moves, moves, True)):
+        for panes, changes, moving in ((self.starts, starts, False), (self.moves, moves, True)):
             if len(changes):
-                ledger.put(changes, self.sums.spec)
-                announce(changes, numbers, self.agenda.heads, self.agenda.links)
-                if len(self.slides.at):
-                    adjust(self.slides.at, self.slides.sums, changes, numbers, self.sums.spec, moving)
+                panes.put(changes, self.sums.spec)
+                announce(changes, numbers, self.due_queue.heads, self.due_queue.links)
+                if len(self.running.at):
+                    adjust(self.running.at, self.running.sums, changes, numbers, self.sums.spec, moving)
 
     def _admit(self, groups: int) -> None:
         """Make room for so many groups."""
-        for part in (self.starts, self.moves, self.agenda, self.slides):
+        for part in (self.starts, self.moves, self.due_queue, self.running):
             part.admit(groups)
 
     def _numbers(self, step: Step) -> Ints:
@@ -248,7 +242,7 @@ class HoppingSums(Progress):
         whole = False
         while not whole:
             self._make_room(size)
-            groups = self.agenda.heads, self.agenda.links, self.slides.at, self.slides.sums
+            groups = self.due_queue.heads, self.due_queue.links, self.running.at, self.running.sums
             size, whole = complete(*held, *groups, numbers, self.sums.spec, self._emitted, self._found, size)
         return size
 
@@ -275,15 +269,31 @@ class HoppingSums(Progress):
             self._empty()
             return
         if self.starts.wants_sweeping() or self.moves.wants_sweeping():
-            self._sweep()
+            self.settle()
         self.long.drop(frontier - self.grid.size)  # until then a window of an event that has ended may become due
 
-    def _sweep(self) -> None:
+    def settle(self) -> None:
         window = self._first_open(self.frontier)
         first = window * (self.grid.hop // self.pane)
-        self.slides.forget(window)
+        self.running.forget(window)
         self.starts.forget(first, spec=self.sums.spec, fold=False)
         self.moves.forget(first, spec=self.sums.spec, fold=True)
+
+    # --- state --------------------------------------------------------------------------------------------------------
+
+    def parts(self) -> dict[str, Part]:
+        long = StoredRows(self.long, grouped=True)
+        return {"sums": self.sums, "time": self.time, "starts": self.starts, "moves": self.moves, "long": long}
+
+    def restored(self) -> None:
+        self.due_queue = DueQueue()
+        self._empty_running()
+        due = self.lively.due(self.frontier, self.seen)
+        numbers = self._numbers(Step(self.frontier, self.frontier, due, due))
+        held = self.starts.export(), self.moves.export()
+        self._admit(_groups_of(*held))
+        for rows in held:
+            announce(rows, numbers, self.due_queue.heads, self.due_queue.links)
 
     # --- looking inside -----------------------------------------------------------------------------------------------
 
@@ -291,7 +301,7 @@ class HoppingSums(Progress):
         """The open windows that have members, as far as a pane has sums."""
         per_window, per_hop = self.grid.size // self.pane, self.grid.hop // self.pane
         shown = []
-        self._sweep()
+        self.settle()
         held = self.starts.export(), self.moves.export()
         for group in np.unique(np.concatenate([rows[:, GROUP] for rows in held])).tolist():
             starts, moves = (rows[rows[:, GROUP] == group] for rows in held)
@@ -315,41 +325,6 @@ class HoppingSums(Progress):
         near = {Span(*row) for row in zip(*(c.tolist() for c in self.grid.near(spans, FOREVER)), strict=True)}
         found = affected_sums(before, self.windows(), spans)
         return Affected(*(tuple(w for w in windows if w in near) for windows in (found.retract, found.insert)))
-
-    # --- state --------------------------------------------------------------------------------------------------------
-
-    def snapshot(self) -> State:
-        self._sweep()
-        state: State = {"frontier": self.frontier, "seen": self.seen, "sealed": self.sealed}
-        return {
-            **state,
-            **self.sums.snapshot(),
-            "starts": self.starts.export(),
-            "moves": self.moves.export(),
-            "long": self.long.all_rows(),
-        }
-
-    def restore(self, state: State) -> None:
-        self.sums.restore(state)
-        self.frontier, self.seen, self.sealed = (number(state, name) for name in ("frontier", "seen", "sealed"))
-        self._empty()
-        due = self.lively.due(self.frontier, self.seen)
-        numbers = self._numbers(Step(self.frontier, self.frontier, due, due))
-        starts, moves = (array(state, name) for name in ("starts", "moves"))
-        self._admit(_groups_of(starts, moves))
-        self._put(starts, moves, numbers)
-        self.long.replace(array(state, "long").copy())
-
-    def live_strings(self) -> Ints:
-        return np.empty(0, np.int64)
-
-    def live_groups(self) -> Ints:
-        self._sweep()
-        return np.unique(np.concatenate([self.starts.groups(), self.moves.groups(), self.long.keys()]))
-
-    def live_rows(self) -> int:
-        self._sweep()
-        return len(self.starts) + len(self.moves) + len(self.long)
 
 
 def _groups_of(*changes: Cells) -> int:

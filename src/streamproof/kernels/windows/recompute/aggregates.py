@@ -27,11 +27,11 @@ from streamproof.plan.aggregates import Aggregate, unsupported
 class Aggregates:
     """The aggregates of one node."""
 
-    def __init__(self, aggs: tuple[tuple[str, Aggregate], ...], kept: StoredColumns, layout: Layout) -> None:
+    def __init__(self, aggs: tuple[tuple[str, Aggregate], ...], stored: StoredColumns, layout: Layout) -> None:
         self._layout = layout
-        self._kept = kept
-        self._columns = [_compiled(agg, kept) for _, agg in aggs]
-        self._ordered = [(agg.fn, _argument(agg, kept)) for _, agg in aggs if agg.function.ordered]
+        self._stored = stored
+        self._columns = [_compiled(agg, stored) for _, agg in aggs]
+        self._ordered = [(agg.fn, _argument(agg, stored)) for _, agg in aggs if agg.function.ordered]
 
     def cells(self, members: Members) -> Cells:
         """The results of all windows."""
@@ -57,19 +57,19 @@ class Aggregates:
         return held
 
 
-def _argument(agg: Aggregate, kept: StoredColumns) -> int:
+def _argument(agg: Aggregate, stored: StoredColumns) -> int:
     assert agg.arg is not None
-    kind = kept.type_of(agg.arg)
+    kind = stored.type_of(agg.arg)
     # the mean of decimals is that of their exact sum; what lies between two values is a float anyway
     to = FLOAT64 if kind.kind == "decimal" and agg.function.as_float else None
-    return kept.column(agg.arg, to=to)
+    return stored.column(agg.arg, to=to)
 
 
-def _compiled(agg: Aggregate, kept: StoredColumns) -> Evaluate:
+def _compiled(agg: Aggregate, stored: StoredColumns) -> Evaluate:
     if agg.fn == "count":
         return _count
     assert agg.arg is not None
-    column, kind = _argument(agg, kept), kept.type_of(agg.arg)
+    column, kind = _argument(agg, stored), stored.type_of(agg.arg)
     if kind.kind == "null" and agg.fn != "count_distinct":
         return lambda members: (np.zeros((len(members), 1), np.int64), np.ones(len(members), np.bool_))
     match agg.fn:
@@ -80,7 +80,7 @@ def _compiled(agg: Aggregate, kept: StoredColumns) -> Evaluate:
         case "min" | "max":
             return extreme(column, greatest=agg.fn == "max")
         case "first" | "last":
-            return first_or_last(column, kept, last=agg.fn == "last")
+            return first_or_last(column, stored, last=agg.fn == "last")
         case "median":
             return percentile(column, 0.5)
         case "percentile":
@@ -252,11 +252,11 @@ def extreme(column: int, *, greatest: bool) -> Evaluate:
     return evaluate
 
 
-def first_or_last(column: int, kept: StoredColumns, *, last: bool) -> Evaluate:
+def first_or_last(column: int, stored: StoredColumns, *, last: bool) -> Evaluate:
     """The first or the last value in the order of le, re, payload."""
 
     def evaluate(members: Members) -> Column:
-        keys = members.le, members.re, kept.ranks(members)
+        keys = members.le, members.re, stored.ranks(members)
         if last:
             keys = ~keys[0], ~keys[1], ~keys[2]
         return _picked(members, column, best(members.window, members.known(column), *keys, len(members)))

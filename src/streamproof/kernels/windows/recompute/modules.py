@@ -1,7 +1,7 @@
 """User-defined aggregates and operators over windows: one call per window that changed, with its events in order.
 
 An incremental module keeps a state per window and is told only what came and went; an event whose (clipped) lifetime
-changed goes and comes. Such states are not part of a snapshot: after `restore` the state of a window is made anew from
+changed goes and comes. Such states are not part of saved state: after `restore` the state of a window is made anew from
 all its members when the window changes next.
 
 A call that fails ends the run, or leaves a dead letter and no rows: then the window is tried again, from all its
@@ -39,7 +39,7 @@ _Pieces: TypeAlias = Iterable[list[Any]]
 class ModuleCalls:
     """The module of one node."""
 
-    def __init__(self, typed: Typed, kept: StoredColumns, layout: Layout, context: Context) -> None:
+    def __init__(self, typed: Typed, stored: StoredColumns, layout: Layout, context: Context) -> None:
         assert isinstance(typed.node, nodes.Uda | nodes.Udo)
         assert typed.module is not None
         self.node, self.module = typed.node, typed.module
@@ -47,11 +47,11 @@ class ModuleCalls:
         self._typed, self._context = typed, context
         params = dict(self.node.params)
         self._sight = ModuleInput(
-            _arguments(self.node, self.module, kept),
+            _arguments(self.node, self.module, stored),
             clip=self.node.clip,
             timed=self.module.time_sensitive,
             as_rows=isinstance(self.node, nodes.Udo),
-            ranks=kept.ranks,
+            ranks=stored.ranks,
             most=context.limits.events_listed,
         )
         self._answers = ModuleOutput(self.module, typed.schema, layout, context.strings)
@@ -188,7 +188,7 @@ def _undisturbed() -> Iterator[None]:
             gc.enable()
 
 
-def _arguments(node: nodes.Uda | nodes.Udo, module: Module, kept: StoredColumns) -> list[tuple[str, int]]:
+def _arguments(node: nodes.Uda | nodes.Udo, module: Module, stored: StoredColumns) -> list[tuple[str, int]]:
     if isinstance(node, nodes.Uda):
-        return [("value", kept.column(node.arg, to=module.takes[0] if module.takes else None))]
-    return [(name, kept.column(expr)) for name, expr in node.map or ()]
+        return [("value", stored.column(node.arg, to=module.takes[0] if module.takes else None))]
+    return [(name, stored.column(expr)) for name, expr in node.map or ()]

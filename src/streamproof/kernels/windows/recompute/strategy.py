@@ -18,16 +18,17 @@ import numpy as np
 
 from streamproof.errors import RunError
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
-from streamproof.kernels.base import Context, State, array, number
+from streamproof.kernels.base import Context, Part
 from streamproof.kernels.cells import Bools, Cells, Ints, Layout
 from streamproof.kernels.delta import Delta
+from streamproof.kernels.state import StoredRows
 from streamproof.kernels.store import Found, Store, ordered
 from streamproof.kernels.store_loops import LE, PAYLOAD, W
 from streamproof.kernels.windows import inspect
 from streamproof.kernels.windows.recompute.aggregates import Aggregates
 from streamproof.kernels.windows.recompute.modules import ModuleCalls
 from streamproof.kernels.windows.recompute.recompute_loops import place
-from streamproof.kernels.windows.recompute.topk import Ranking, without_passing
+from streamproof.kernels.windows.recompute.topk import Ranking, prefiltered
 from streamproof.kernels.windows.recompute.window_kinds import CountWindows, SnapshotWindows, WindowKind
 from streamproof.kernels.windows.shared.grid import GridWindows, unbounded
 from streamproof.kernels.windows.shared.members import (
@@ -58,29 +59,30 @@ class Recompute(Progress):
         super().__init__(typed, context)
         self._keeps_all = keeps_all
         self.evaluator = Evaluator(typed, context, self.lively)
-        self.frames = kind_of(typed, self.lively, context)
-        self.outputs = Outputs(self.evaluator.layout.width, stateful=self.evaluator.stateful)
-        self._timed = isinstance(self.frames, CountWindows) and self.frames.timed
-        width = self.evaluator.kept.layout.width + (2 if self._timed else 0)
+        self.stored = self.evaluator.stored
+        self.kind = kind_of(typed, self.lively, context)
+        self.outputs = Outputs(self.evaluator.layout, stateful=self.evaluator.stateful)
+        self._timed = isinstance(self.kind, CountWindows) and self.kind.timed
+        width = self.stored.layout.width + (2 if self._timed else 0)
         self.store = Store(width, most=context.limits.events_listed)
-        self.ageless = Store(width)  # events without a start: no grid can hold them once they are sealed
+        self.no_start = Store(width)  # events without a start: no grid can hold them once they are sealed
 
     # --- one batch ----------------------------------------------------------------------------------------------------
 
     def on_batch(self, delta: Delta) -> Delta:
         step = self._advance(delta)
-        delta = self.frames.inside(delta) if isinstance(self.frames, GridWindows) else delta
+        delta = self.kind.inside(delta) if isinstance(self.kind, GridWindows) else delta
         events = self.read(delta)
         if not self._keeps_all:
-            events = self.evaluator.without_passing(events, self.frames, step.frontier)
-        settled = ordered(*self.frames.placed(events))
-        if isinstance(self.frames, GridWindows):
-            settled = self._without_ageless(settled, delta, step.frontier)
+            events = self.evaluator.prefiltered(events, self.kind, step.frontier)
+        settled = ordered(*self.kind.placed(events))
+        if isinstance(self.kind, GridWindows):
+            settled = self._without_no_start(settled, delta, step.frontier)
         events = Events.of(settled)
         if not len(events.w) and step.frontier == step.frontier_before and step.due == step.due_before:
             return Delta.empty(self.typed.schema, frontier=self.sealed)
         self.store.put(settled)
-        self.frames.apply(events)
+        self.kind.apply(events)
         group, rows = self._update(events, step)
         if step.frontier > step.frontier_before or self.lively.emission == "final":
             final = self._forget(step.frontier)
@@ -91,25 +93,25 @@ class Recompute(Progress):
 
     def read(self, delta: Delta) -> Events:
         """The events of a delta, with what is kept of each."""
-        return Events(delta.group, delta.le, delta.re, delta.w, self.evaluator.kept.encode(delta))
+        return Events(delta.group, delta.le, delta.re, delta.w, self.stored.encode(delta))
 
-    def _without_ageless(self, rows: Cells, delta: Delta, frontier: int) -> Cells:
+    def _without_no_start(self, rows: Cells, delta: Delta, frontier: int) -> Cells:
         """On a grid, events without a start are kept aside: they may be taken back until a frontier seals them."""
         if len(rows) and delta.extent.least_le <= BEGINNING:
-            ageless = rows[:, LE] <= BEGINNING
-            self.ageless.put(rows[ageless])
-            rows = rows[~ageless]
-        if frontier > BEGINNING and len(self.ageless):
-            raise unbounded(BEGINNING, int(self.ageless.events().re[0]))
+            no_start = rows[:, LE] <= BEGINNING
+            self.no_start.put(rows[no_start])
+            rows = rows[~no_start]
+        if frontier > BEGINNING and len(self.no_start):
+            raise unbounded(BEGINNING, int(self.no_start.events().re[0]))
         return rows
 
     def _update(self, events: Events, step: Step) -> tuple[Ints, Rows]:
         """New results for the windows that changed or became due; what that changes in the output."""
         spans = Spans.of(events, self.lively.watch)
-        if isinstance(self.frames, GridWindows):
-            self.frames.refuse_new(events, step)
+        if isinstance(self.kind, GridWindows):
+            self.kind.refuse_new(events, step)
             if step.frontier >= FOREVER:
-                self.frames.refuse_endless(self.store.events())
+                self.kind.refuse_no_end(self.store.events())
         windows, gone = self.touched(spans, step)
         if self.evaluator.calls_modules:
             return self._called(windows, gone, events)
@@ -161,21 +163,21 @@ class Recompute(Progress):
     def touched(self, spans: Spans, step: Step) -> tuple[Windows, list[Bools]]:
         """The windows to compute anew, and the outputs that they replace, part by part."""
         # on a grid, what has only become due has no result yet: it is found by its members
-        near = self.frames.near(spans, step.due_before if isinstance(self.frames, GridWindows) else step.due)
-        if not len(near.le) and isinstance(self.frames, GridWindows):
-            return self.frames.newly_due(step, self.store), self.outputs.none()
+        near = self.kind.near(spans, step.due_before if isinstance(self.kind, GridWindows) else step.due)
+        if not len(near.le) and isinstance(self.kind, GridWindows):
+            return self.kind.newly_due(step, self.store), self.outputs.none()
         # a closed window that has no output is final, or never had members
         known = ~self.lively.is_closed(near.re, step.frontier_before) | self.outputs.has(near)
         near = near.take(known)
         stale, gone = np.ones(len(near.le), np.bool_), list[Bools]()
         for part in self.outputs.parts:
-            changed, replaced = self.frames.stale(spans, near, part)
+            changed, replaced = self.kind.stale(spans, near, part)
             stale &= changed
             gone.append(replaced & part.here)
         near = near.take(stale)
         if step.due == step.due_before:
             return near, gone
-        due = self.frames.newly_due(step, self.store)
+        due = self.kind.newly_due(step, self.store)
         joined = [np.concatenate(pair) for pair in zip(near, due, strict=True)]
         return unique_windows(*joined), gone
 
@@ -198,7 +200,7 @@ class Recompute(Progress):
         le, re, w = rows[:, times], rows[:, times + 1], np.ascontiguousarray(rows[:, W])
         if not isinstance(self.typed.node, nodes.TopK):  # a ranking does not read lifetimes
             le, re = np.ascontiguousarray(le), np.ascontiguousarray(re)
-        layout = self.evaluator.kept.layout
+        layout = self.stored.layout
         return Members(windows, window, le, re, w, slot, rows[:, kept:], layout, self.context.strings)
 
     def _change(self, windows: Windows, known: Bools, events: Events) -> Members | None:
@@ -238,80 +240,60 @@ class Recompute(Progress):
         windows, rows = self.outputs.drop(self.outputs.where(lambda part: self.lively.is_final(part, frontier)))
         if frontier >= FOREVER:
             self.store = Store(self.store.width, most=self.context.limits.events_listed)
-            self.frames = kind_of(self.typed, self.lively, self.context)
-        elif not isinstance(self.frames, GridWindows) or self.store.wants_tidying():
+            self.kind = kind_of(self.typed, self.lively, self.context)
+        elif not isinstance(self.kind, GridWindows) or self.store.wants_tidying():
             self._forget_events()
         return windows.group[rows.window], rows
 
     def _forget_events(self) -> None:
         """Forget the events that only final windows needed."""
-        if isinstance(self.frames, GridWindows) and not len(self.lively.closed(self.outputs, self.frontier).le):
-            self.store.drop(self.frames.needed_from(self.frontier))
+        if isinstance(self.kind, GridWindows) and not len(self.lively.closed(self.outputs, self.frontier).le):
+            self.store.drop(self.kind.needed_from(self.frontier))
             return
-        needed = self.frames.forget(self.frontier, self.outputs, self.store.events())
+        needed = self.kind.forget(self.frontier, self.outputs, self.store.events())
         if not needed.all():
             self.store.replace(self.store.all_rows()[needed])
 
-    def _catch_up(self) -> None:
+    def settle(self) -> None:
         """Forget what was left for later: on a grid nothing depends on when events are forgotten."""
-        if isinstance(self.frames, GridWindows) and BEGINNING < self.frontier < FOREVER:
+        if isinstance(self.kind, GridWindows) and BEGINNING < self.frontier < FOREVER:
             self._forget_events()
 
     def _sealed(self) -> int:
-        opened = self.frames.opened(self.frontier)
+        opened = self.kind.opened(self.frontier)
         return max(self.sealed, self.lively.sealed(self.frontier, opened, self.outputs))
 
     def _delta(self, group: Ints, rows: Rows) -> Delta:
         columns = tuple(self.evaluator.layout.decode(rows.cells, self.context.strings))
         return Delta(group, rows.le, rows.re, rows.w, columns, self.sealed)
 
+    # --- state --------------------------------------------------------------------------------------------------------
+
+    def parts(self) -> dict[str, Part]:
+        layout, first = self.stored.layout, 2 if self._timed else 0
+        return {
+            "time": self.time,
+            "events": StoredRows(self.store, layout, first=first, grouped=True),
+            "no_start": StoredRows(self.no_start, layout, first=first, grouped=True),
+            "outputs": self.outputs,
+            "windows": self.kind,
+        }
+
     # --- looking inside -----------------------------------------------------------------------------------------------
 
     def windows(self) -> tuple[inspect.WindowView, ...]:
-        self._catch_up()
+        self.settle()
         return inspect.windows_of(self)
 
     def events(self) -> tuple[inspect.EventView, ...]:
-        self._catch_up()
+        self.settle()
         return inspect.events_of(self)
 
     def affected(self, change: Delta) -> inspect.Affected:
         """What a change does to the windows; afterwards it has changed them, so ask a copy."""
         other = Recompute(self.typed, self.context)
-        other.restore(self.snapshot())
+        other.restore(self.save())
         return inspect.affected_members(self, other, change)
-
-    # --- state --------------------------------------------------------------------------------------------------------
-
-    def snapshot(self) -> State:
-        self._catch_up()
-        state: State = {"frontier": self.frontier, "seen": self.seen, "sealed": self.sealed}
-        state["events"], state["ageless"] = self.store.all_rows().copy(), self.ageless.all_rows().copy()
-        for prefix, part in (("output", self.outputs.snapshot()), ("frame", self.frames.snapshot())):
-            state.update({f"{prefix}.{name}": value for name, value in part.items()})
-        return state
-
-    def restore(self, state: State) -> None:
-        self.frontier, self.seen, self.sealed = (number(state, name) for name in ("frontier", "seen", "sealed"))
-        for name, store in (("events", self.store), ("ageless", self.ageless)):
-            store.replace(array(state, name).copy())
-        self.outputs.restore(_part(state, "output"))
-        self.frames.restore(_part(state, "frame"))
-
-    def live_strings(self) -> Ints:
-        self._catch_up()
-        kept = self.evaluator.kept.layout
-        first = PAYLOAD + (2 if self._timed else 0)
-        parts = [kept.string_codes(store.all_rows()[:, first:]) for store in (self.store, self.ageless)]
-        return np.unique(np.concatenate([*parts, self.evaluator.layout.string_codes(self.outputs.all().rows.cells)]))
-
-    def live_groups(self) -> Ints:
-        self._catch_up()
-        return np.unique(np.concatenate([self.store.keys(), self.ageless.keys(), self.outputs.all().windows.group]))
-
-    def live_rows(self) -> int:
-        self._catch_up()
-        return len(self.store) + len(self.ageless) + len(self.outputs)
 
 
 class Summing(Protocol):
@@ -362,10 +344,6 @@ def _by_window(window: Ints, found: Found, windows: int) -> tuple[Ints, Cells, I
     return placed, rows, slot
 
 
-def _part(state: State, prefix: str) -> State:
-    return {name.partition(".")[2]: value for name, value in state.items() if name.startswith(prefix + ".")}
-
-
 class Evaluator:
     """The results of one node's windows."""
 
@@ -373,16 +351,16 @@ class Evaluator:
         node = typed.node
         assert isinstance(node, nodes.Windowed)
         plain = isinstance(node, nodes.Aggregation) and lively.watch == "members"
-        self.kept = StoredColumns(typed.inputs[0].schema, context, payload=not plain)
+        self.stored = StoredColumns(typed.inputs[0].schema, context, payload=not plain)
         self.layout = Layout.of(typed.schema)
         self._lively, self._strings = lively, context.strings
         match node:
             case nodes.Aggregation():
-                self._how: Aggregates | Ranking | ModuleCalls = Aggregates(node.aggs, self.kept, self.layout)
+                self._how: Aggregates | Ranking | ModuleCalls = Aggregates(node.aggs, self.stored, self.layout)
             case nodes.TopK():
-                self._how = Ranking(node, self.kept, self.layout)
+                self._how = Ranking(node, self.stored, self.layout)
             case _:
-                self._how = ModuleCalls(typed, self.kept, self.layout, context)
+                self._how = ModuleCalls(typed, self.stored, self.layout, context)
 
     @property
     def stateful(self) -> bool:
@@ -399,11 +377,11 @@ class Evaluator:
         """The windows that the last call failed for, and that have no rows therefore."""
         return self._how.lost if isinstance(self._how, ModuleCalls) else set()
 
-    def without_passing(self, events: Events, frames: WindowKind, frontier: int) -> Events:
+    def prefiltered(self, events: Events, kind: WindowKind, frontier: int) -> Events:
         """The events that may matter: of those that only pass by, a ranking needs few."""
-        if not isinstance(self._how, Ranking) or not isinstance(frames, GridWindows):
+        if not isinstance(self._how, Ranking) or not isinstance(kind, GridWindows):
             return events
-        return without_passing(events, frames, frontier, self._how, self.kept.layout, self._strings)
+        return prefiltered(events, kind, frontier, self._how, self.stored.layout, self._strings)
 
     def rows(self, members: Members, change: Members | None = None, memory: Memory | None = None) -> Rows:
         """The rows of all windows. What is remembered of before becomes what is remembered of now."""

@@ -23,13 +23,13 @@ from streamproof.thresholds import WATCHED
 class Ranking:
     """The ranking of one node."""
 
-    def __init__(self, node: nodes.TopK, kept: StoredColumns, layout: Layout) -> None:
+    def __init__(self, node: nodes.TopK, stored: StoredColumns, layout: Layout) -> None:
         self._k = node.k
-        self._by = [(kept.column(expr), direction == "desc") for expr, direction in node.by]
-        self._kept = kept
+        self._by = [(stored.column(expr), direction == "desc") for expr, direction in node.by]
+        self._stored = stored
         self._layout = layout
         self._ranked = node.rank is not None
-        self._payload = Layout.of(kept.types[: kept.payload])
+        self._payload = Layout.of(stored.types[: stored.payload])
 
     def best(self, members: Members) -> tuple[Ints, Cells]:
         """The members that are kept, and the cells of their rows."""
@@ -70,7 +70,7 @@ class Ranking:
         payload = self._payload
         out = np.zeros((len(cells), self._layout.width), np.int64)
         out[:, : payload.width - 1] = cells[:, : payload.width - 1]
-        out[:, -1] = cells[:, -1] & ((1 << self._kept.payload) - 1)
+        out[:, -1] = cells[:, -1] & ((1 << self._stored.payload) - 1)
         if self._ranked:
             out[:, payload.width - 1] = rank
         return out
@@ -80,7 +80,7 @@ def _side_by_side(keys: list[Ints]) -> Cells:
     return keys[0].reshape(-1, 1) if len(keys) == 1 else np.column_stack(keys)
 
 
-def without_passing(
+def prefiltered(
     events: Events, grid: GridWindows, frontier: int, ranking: Ranking, layout: Layout, strings: Strings
 ) -> Events:
     """The events that may matter to a ranking on a grid, when time has come up to a frontier."""

@@ -21,9 +21,10 @@ from typing import Protocol
 import numpy as np
 
 from streamproof.events.time import FOREVER
-from streamproof.kernels.base import State
+from streamproof.kernels.base import Part
 from streamproof.kernels.cells import Bools, Ints
 from streamproof.kernels.sorting import order_by
+from streamproof.kernels.state import Declared, Fields
 from streamproof.kernels.store import Store, StoredEvents
 from streamproof.kernels.windows.recompute.recompute_loops import merge
 from streamproof.kernels.windows.shared.members import Events, Spans, Windows, covered, once, spread
@@ -33,7 +34,7 @@ from streamproof.kernels.windows.shared.progress import Liveliness, Step
 from streamproof.plan.windows import CountEnd, CountStart
 
 
-class WindowKind(Protocol):
+class WindowKind(Part, Protocol):
     """One kind of window over the events of all groups."""
 
     def placed(self, events: Events) -> Events:
@@ -64,12 +65,8 @@ class WindowKind(Protocol):
         """The least start of a window that can still get members, now or later."""
         ...
 
-    def snapshot(self) -> State: ...
 
-    def restore(self, state: State) -> None: ...
-
-
-class SnapshotWindows:
+class SnapshotWindows(Declared):
     """The snapshots of all groups."""
 
     def __init__(self, lively: Liveliness) -> None:
@@ -144,13 +141,8 @@ class SnapshotWindows:
         begun = self.bounds.time[self.bounds.time < frontier]
         return int(begun.min()) if len(begun) else frontier
 
-    def snapshot(self) -> State:
-        return {"group": self.bounds.group, "time": self.bounds.time, "count": self.bounds.count}
-
-    def restore(self, state: State) -> None:
-        self.bounds.group, self.bounds.time, self.bounds.count = (
-            value for value in state.values() if isinstance(value, np.ndarray)
-        )
+    def parts(self) -> dict[str, Part]:
+        return {"boundaries": Fields(self.bounds, "group", "time", "count")}
 
 
 def by_group(wanted: Ints, groups: Ints, values: Ints, default: int) -> Ints:
@@ -161,7 +153,7 @@ def by_group(wanted: Ints, groups: Ints, values: Ints, default: int) -> Ints:
     return np.where(groups[at] == wanted, values[at], default)
 
 
-class CountWindows:
+class CountWindows(Declared):
     """The count windows of all groups."""
 
     def __init__(self, window: CountStart | CountEnd, lively: Liveliness) -> None:
@@ -234,13 +226,8 @@ class CountWindows:
         begun = self.points.time[self.points.time < frontier]
         return int(begun.min()) if len(begun) else frontier
 
-    def snapshot(self) -> State:
-        return {"group": self.points.group, "time": self.points.time, "count": self.points.count}
-
-    def restore(self, state: State) -> None:
-        self.points.group, self.points.time, self.points.count = (
-            value for value in state.values() if isinstance(value, np.ndarray)
-        )
+    def parts(self) -> dict[str, Part]:
+        return {"boundaries": Fields(self.points, "group", "time", "count")}
 
 
 def _contains(spans: Spans, windows: Windows) -> Bools:

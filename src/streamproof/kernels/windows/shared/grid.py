@@ -9,9 +9,10 @@ import numpy as np
 
 from streamproof.errors import PlanError, RunError
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
-from streamproof.kernels.base import Context, State
+from streamproof.kernels.base import Context
 from streamproof.kernels.cells import Bools, Ints
 from streamproof.kernels.delta import Delta
+from streamproof.kernels.state import Declared
 from streamproof.kernels.store import Store, StoredEvents
 from streamproof.kernels.windows.shared.members import NO_WINDOWS, Events, Spans, Windows, once, unique_windows
 from streamproof.kernels.windows.shared.members_loops import longest, ranges, runs_of
@@ -26,7 +27,7 @@ EARLIEST, MANY = -(2**63), 2**63 - 1
 LONGEST = 2**60  # longer windows would leave the range of int64
 
 
-class GridWindows:
+class GridWindows(Declared):
     """Windows on a grid; they are the same for every group and need no state."""
 
     def __init__(self, window: Tumbling | Hopping, lively: Liveliness, context: Context) -> None:
@@ -174,22 +175,16 @@ class GridWindows:
         k = (frontier - self.offset - self.size) // self.hop + 1  # the first window that ends after the frontier
         return self.offset + k * self.hop
 
-    def snapshot(self) -> State:
-        return {}
-
-    def restore(self, state: State) -> None:
-        """Nothing is kept."""
-
-    def refuse_endless(self, stored: StoredEvents) -> None:
+    def refuse_no_end(self, stored: StoredEvents) -> None:
         """At the end of time: events that never end fall into infinitely many windows, late ones into impossible ones.
 
         A horizon leaves out both.
         """
         if self._context.horizon is not None:
             return
-        endless = stored.re >= FOREVER
-        if endless.any():
-            raise unbounded(int(stored.le[endless][0]), FOREVER)
+        no_end = stored.re >= FOREVER
+        if no_end.any():
+            raise unbounded(int(stored.le[no_end][0]), FOREVER)
         outside = self.start(self.last(stored.re)) + self.size >= FOREVER
         if outside.any():
             raise outside_of_time(int(stored.le[outside][0]), int(stored.re[outside][0]))

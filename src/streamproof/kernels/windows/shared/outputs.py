@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from streamproof.events.time import FOREVER
-from streamproof.kernels.base import State
-from streamproof.kernels.cells import Bools, Cells, Ints
+from streamproof.kernels.base import State, array
+from streamproof.kernels.cells import Bools, Cells, Ints, Layout
 from streamproof.kernels.interning import Interner
 from streamproof.kernels.sorting import order_by
 from streamproof.kernels.windows.shared.members import NO_WINDOWS, Rows, Windows
 from streamproof.kernels.windows.shared.members_loops import find, least, nets_loop, rows_of
 from streamproof.thresholds import OUTPUT_PARTS
 
+SAVED: Final = ("group", "start", "end", "hold", "row_window", "row_le", "row_re", "row_w", "row_cells")
 States = npt.NDArray[np.object_]
 """Per window the state that an incremental module keeps, or `UNKNOWN`."""
 
@@ -136,9 +137,9 @@ class Outputs:
     So what changes a few of many windows rewrites few.
     """
 
-    def __init__(self, width: int, *, stateful: bool = False) -> None:
+    def __init__(self, layout: Layout, *, stateful: bool = False) -> None:
         self.parts: list[OutputPart] = []
-        self._width, self._stateful = width, stateful
+        self._layout, self._width, self._stateful = layout, layout.width, stateful
 
     def __len__(self) -> int:
         return sum(map(len, self.parts))
@@ -204,16 +205,24 @@ class Outputs:
         self.parts = [whole] if len(whole) else []
         return whole
 
-    def snapshot(self) -> State:
-        names = ("group", "start", "end", "hold", "row_window", "row_le", "row_re", "row_w", "row_cells")
+    def save(self) -> State:
         whole = self.all()
-        return dict(zip(names, (*whole.windows, whole.hold, *whole.rows), strict=True))
+        return dict(zip(SAVED, (*whole.windows, whole.hold, *whole.rows), strict=True))
 
     def restore(self, state: State) -> None:
-        arrays = [value for value in state.values() if isinstance(value, np.ndarray)]
+        arrays = [array(state, name) for name in SAVED]
         states = no_states(len(arrays[3])) if self._stateful else None
         part = OutputPart(Windows(*arrays[:3]), arrays[3], Rows(*arrays[4:]), states)
         self.parts = [part] if len(part) else []
+
+    def live_strings(self) -> Ints:
+        return self._layout.string_codes(self.all().rows.cells)
+
+    def live_groups(self) -> Ints:
+        return self.all().windows.group
+
+    def live_rows(self) -> int:
+        return len(self)
 
 
 def joined(parts: Sequence[Rows]) -> Rows:

@@ -14,6 +14,7 @@ from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.kernels.base import Context, Emission
 from streamproof.kernels.cells import Bools, Ints
 from streamproof.kernels.delta import Delta
+from streamproof.kernels.state import Declared, Fields
 from streamproof.kernels.windows.shared.members import Watch, Windows
 from streamproof.kernels.windows.shared.outputs import OutputPart, Outputs
 from streamproof.plan import nodes
@@ -21,7 +22,7 @@ from streamproof.plan.check import Typed
 from streamproof.plan.windows import Snapshot
 
 
-class Progress:
+class Progress(Declared):
     """One node over all groups, at some time."""
 
     def __init__(self, typed: Typed, context: Context) -> None:
@@ -30,6 +31,11 @@ class Progress:
         self.frontier = BEGINNING
         self.seen = BEGINNING  # the latest start
         self.sealed = BEGINNING  # the output's frontier
+
+    @property
+    def time(self) -> Fields:
+        """The part of the state that all strategies have."""
+        return Fields(self, "frontier", "seen", "sealed")
 
     def _advance(self, delta: Delta) -> Step:
         """Move time on."""

@@ -19,10 +19,11 @@ import pyarrow as pa
 from streamproof.errors import RunError
 from streamproof.events.schema import FLOAT64, Type
 from streamproof.events.time import FOREVER
-from streamproof.kernels.base import State
+from streamproof.kernels.base import Part
 from streamproof.kernels.cells import Bools, Cells, Ints, Layout, Strings, float_bits
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.sorting import order_by
+from streamproof.kernels.state import Declared, Matrix
 from streamproof.kernels.windows.recompute.aggregates import sum_overflow
 from streamproof.kernels.windows.shared import exact, sums_loops
 from streamproof.kernels.windows.shared.exact import Floats, Scale, too_many_terms
@@ -48,6 +49,7 @@ from streamproof.kernels.windows.shared.sums_loops import (
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.check import Typed
+from streamproof.plan.typing import Scope, type_of
 
 SUMMED: Final = ("count", "sum", "avg")
 INT, FLOAT, DECIMAL = 0, 1, 2
@@ -82,28 +84,28 @@ class _Argument:
         return before != (self.scale, self.has_special)
 
 
-class Accumulators:
+def are_sums(aggs: tuple[tuple[str, Aggregate], ...], scope: Scope) -> bool:
+    """Whether all aggregates of a node are functions of sums."""
+    return all(
+        agg.fn == "count" or (agg.fn in SUMMED and agg.arg is not None and type_of(agg.arg, scope).kind in KINDS)
+        for _, agg in aggs
+    )
+
+
+class Accumulators(Declared):
     """How the sums of one node lie in a row."""
 
-    def __init__(self, aggs: tuple[tuple[str, Aggregate], ...], kept: StoredColumns, layout: Layout) -> None:
-        self._kept = kept
-        columns = [_column(agg, kept) for _, agg in aggs]
-        self._arguments = [_Argument(KINDS[kind.kind], _scale(KINDS[kind.kind])) for kind in kept.types]
-        self.factors = np.array([10.0**kind.scale for kind in kept.types])
+    def __init__(self, aggs: tuple[tuple[str, Aggregate], ...], stored: StoredColumns, layout: Layout) -> None:
+        self._stored = stored
+        columns = [_column(agg, stored) for _, agg in aggs]
+        self._arguments = [_Argument(KINDS[kind.kind], _scale(KINDS[kind.kind])) for kind in stored.types]
+        self.factors = np.array([10.0**kind.scale for kind in stored.types])
         self.results = np.array(
             [(SUMMED.index(agg.fn), column, layout.columns[n][1], n) for n, ((_, agg), column) in
              enumerate(zip(aggs, columns, strict=True))], np.int64,
         ).reshape(-1, 4)  # fmt: skip
         self._functions = [(fn, argument) for fn, argument, _, _ in self.results.tolist()]
         self._lay_out()
-
-    @staticmethod
-    def can(aggs: tuple[tuple[str, Aggregate], ...], kept: StoredColumns) -> bool:
-        """Whether all aggregates are functions of such sums."""
-        return all(
-            agg.fn in SUMMED and (agg.fn == "count" or (agg.arg is not None and kept.type_of(agg.arg).kind in KINDS))
-            for _, agg in aggs
-        )
 
     def _lay_out(self) -> None:
         spec, width, value = [], 1, 0
@@ -125,7 +127,7 @@ class Accumulators:
         """The arguments of a batch; the layout is made to fit them first, so hold `spec` from before to convert."""
         cells = np.empty((self._cells, len(delta)), np.int64)
         nulls = np.zeros(0, np.int64)
-        arrays = self._kept.arrays(delta)
+        arrays = self._stored.arrays(delta)
         if any(array.null_count for array in arrays):
             nulls = np.zeros(len(delta), np.int64)
         at, changed = 0, False
@@ -214,20 +216,18 @@ class Accumulators:
             out[:, first : first + old[COUNT]] = rows[:, lead + old[LIMBS] : lead + old[LIMBS] + old[COUNT]]
         return out
 
-    def snapshot(self) -> State:
-        return {"spec": self.spec}
+    def parts(self) -> dict[str, Part]:
+        return {"spec": Matrix(lambda: self.spec, self._lay_out_as, counted=False)}
 
-    def restore(self, state: State) -> None:
-        spec = state["spec"]
-        assert isinstance(spec, np.ndarray)
+    def _lay_out_as(self, spec: Ints) -> None:
         for argument, row in zip(self._arguments, spec.reshape(-1, 7), strict=True):
             argument.scale = Scale(int(row[BASE]), int(row[COUNT]))
             argument.has_nulls, argument.has_special = bool(row[KNOWN]), bool(row[SPECIAL])
         self._lay_out()
 
 
-def _column(agg: Aggregate, kept: StoredColumns) -> int:
-    return 0 if agg.reads is None else kept.column(agg.reads)
+def _column(agg: Aggregate, stored: StoredColumns) -> int:
+    return 0 if agg.reads is None else stored.column(agg.reads)
 
 
 def _scale(kind: int) -> Scale:

@@ -12,10 +12,11 @@ from typing import Final
 import numpy as np
 
 from streamproof.events.time import FOREVER
-from streamproof.kernels.base import Context, State, array, number
+from streamproof.kernels.base import Context, Part
 from streamproof.kernels.cells import Bools, Cells, Ints, Layout
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.sorting import order_by
+from streamproof.kernels.state import Matrix, StoredRows, by_number
 from streamproof.kernels.store import Store, ordered, pick
 from streamproof.kernels.store_loops import KEY, LE, PAYLOAD, RE, W
 from streamproof.kernels.windows.inspect import Affected, EventView, WindowView
@@ -30,11 +31,21 @@ from streamproof.kernels.windows.shared.timelines_loops import LEAST_ROOM, SIZE,
 from streamproof.kernels.windows.snapshot_extremes.sweep_loops import earliest, sweep
 from streamproof.kernels.windows.snapshot_sums.walk_loops import NEVER
 from streamproof.plan import nodes
+from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.check import Typed
-from streamproof.plan.windows import Snapshot
+from streamproof.plan.typing import Scope, type_of
 
 KINDS: Final = ("int64", "float64", "timestamp", "date", "bool")  # one cell each, that says how they are ordered
 MAGNITUDE: Final = np.int64(2**63 - 1)
+
+
+def are_extremes(aggs: tuple[tuple[str, Aggregate], ...], scope: Scope) -> bool:
+    """Whether all aggregates of a node are counts, or least and greatest values of one cell each."""
+    return all(
+        agg.fn == "count"
+        or (agg.fn in ("min", "max") and agg.arg is not None and type_of(agg.arg, scope).kind in KINDS)
+        for _, agg in aggs
+    )
 
 
 class SnapshotExtremes(Progress):
@@ -44,7 +55,7 @@ class SnapshotExtremes(Progress):
         node = typed.node
         assert isinstance(node, nodes.Aggregation)
         super().__init__(typed, context)
-        self.kept = StoredColumns(typed.inputs[0].schema, context, payload=False)
+        self.stored = StoredColumns(typed.inputs[0].schema, context, payload=False)
         self._columns: list[int | None] = []  # per result: which extreme it is; None for a count
         self._extremes: list[tuple[int, bool, bool]] = []  # the column kept, whether the least is asked for, floats
         for _, agg in node.aggs:
@@ -53,31 +64,18 @@ class SnapshotExtremes(Progress):
                 continue
             assert agg.arg is not None
             self._columns.append(len(self._extremes))
-            is_float = self.kept.type_of(agg.arg).kind == "float64"
-            self._extremes.append((self.kept.column(agg.arg), agg.fn == "min", is_float))
+            is_float = self.stored.type_of(agg.arg).kind == "float64"
+            self._extremes.append((self.stored.column(agg.arg), agg.fn == "min", is_float))
         self._output = Layout.of(typed.schema)
         self._scratch = Scratch()
         self._forget()
 
     def _forget(self) -> None:
         """No event at all."""
-        width = self.kept.layout.width if self._extremes else 1
+        width = self.stored.layout.width if self._extremes else 1
         self.store = Store(width, most=self.context.limits.events_listed)
         self.reached = Timelines(1 + 2 * len(self._extremes))
         self.nexts = np.zeros(0, np.int64)  # per group: its next boundary
-
-    @staticmethod
-    def can(typed: Typed, context: Context) -> bool:
-        """Whether a node can be run like this."""
-        node = typed.node
-        if not isinstance(node, nodes.Aggregation) or not isinstance(node.window, Snapshot):
-            return False
-        kept = StoredColumns(typed.inputs[0].schema, context, payload=False)
-        return all(
-            agg.fn == "count"
-            or (agg.fn in ("min", "max") and agg.arg is not None and kept.type_of(agg.arg).kind in KINDS)
-            for _, agg in node.aggs
-        )
 
     # --- one batch ----------------------------------------------------------------------------------------------------
 
@@ -94,7 +92,7 @@ class SnapshotExtremes(Progress):
 
     def _take_in(self, delta: Delta, due: int) -> tuple[Ints, Ints]:
         """Store the events of a batch; the groups to look at, and from when on each."""
-        rows = ordered(delta.group, delta.le, delta.re, delta.w, self.kept.encode(delta))
+        rows = ordered(delta.group, delta.le, delta.re, delta.w, self.stored.encode(delta))
         spans = Spans.of(Events.of(rows), "members")
         if len(rows):
             self._hold(int(rows[-1, KEY]) + 1)
@@ -147,7 +145,7 @@ class SnapshotExtremes(Progress):
         """Per extreme and event a number of which the greatest wins, and whether there is a value; ends come first."""
         ranks = np.empty((1 + len(self._extremes), len(rows)), np.int64)
         known = np.ones(ranks.shape, np.bool_)
-        layout = self.kept.layout
+        layout = self.stored.layout
         ranks[0] = ~rows[:, RE]
         for n, (column, least, is_float) in enumerate(self._extremes, 1):
             cells = rows[:, PAYLOAD + layout.columns[column][1]]
@@ -189,6 +187,27 @@ class SnapshotExtremes(Progress):
             return self.frontier
         return self.reached.opened(self.frontier)
 
+    # --- state --------------------------------------------------------------------------------------------------------
+
+    def parts(self) -> dict[str, Part]:
+        return {
+            "time": self.time,
+            "nexts": Matrix(lambda: by_number(self.nexts, nothing=NEVER), self._restore_nexts, counted=False),
+            "reached": Matrix(lambda: self.reached.export(self.frontier), self._restore_reached),
+            "events": StoredRows(self.store, grouped=True),
+        }
+
+    def _restore_nexts(self, rows: Cells) -> None:
+        self._hold(int(rows[:, 0].max(initial=-1)) + 1)
+        self.nexts[rows[:, 0]] = rows[:, 1]
+
+    def _restore_reached(self, rows: Cells) -> None:
+        self._hold(int(rows[:, 0].max(initial=-1)) + 1)
+        self.reached.restore(rows)
+
+    def restored(self) -> None:
+        self.store.drop(self.frontier)
+
     # --- looking inside -----------------------------------------------------------------------------------------------
 
     def windows(self) -> tuple[WindowView, ...]:
@@ -221,35 +240,6 @@ class SnapshotExtremes(Progress):
     def affected(self, change: Delta) -> Affected:
         """What a change does to the windows; afterwards it has changed them, so ask a copy."""
         return affected_by(self, change)
-
-    # --- state --------------------------------------------------------------------------------------------------------
-
-    def snapshot(self) -> State:
-        state: State = {"frontier": self.frontier, "seen": self.seen, "sealed": self.sealed}
-        nexts = np.flatnonzero(self.nexts != NEVER)
-        state["nexts"] = np.column_stack([nexts, self.nexts[nexts]])
-        state["reached"], state["events"] = self.reached.export(self.frontier), self.store.all_rows().copy()
-        return state
-
-    def restore(self, state: State) -> None:
-        self._forget()
-        self.frontier, self.seen, self.sealed = (number(state, name) for name in ("frontier", "seen", "sealed"))
-        reached, (groups, times) = array(state, "reached"), array(state, "nexts").T
-        self._hold(1 + max(int(part.max(initial=-1)) for part in (groups, reached[:, 0])))
-        self.reached.restore(reached)
-        self.nexts[groups] = times
-        self.store.replace(array(state, "events").copy())
-        self.store.drop(self.frontier)
-
-    def live_strings(self) -> Ints:
-        return np.empty(0, np.int64)
-
-    def live_groups(self) -> Ints:
-        self.reached.export(self.frontier)
-        return np.union1d(self.reached.groups(), self.store.keys())
-
-    def live_rows(self) -> int:
-        return len(self.store) + len(self.reached.export(self.frontier))
 
 
 def _turned(cells: Ints, least: bool, is_float: bool) -> Ints:

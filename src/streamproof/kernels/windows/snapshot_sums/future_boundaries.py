@@ -3,9 +3,9 @@
 An entry is an instant with how many events begin or end there and how sums change. Equal instants of a group may have
 several entries, also such as cancel each other; they are added up when time gets there, or when there are many.
 
->>> ahead, spec = FutureBoundaries(2), np.zeros((0, 7), np.int64)
->>> ahead.restore(np.array([[3, 9, 1, 5], [3, 4, 1, 7], [3, 9, -1, -5]]), spec)
->>> ahead.export(spec).tolist(), ahead.nexts[3]
+>>> future, spec = FutureBoundaries(2), np.zeros((0, 7), np.int64)
+>>> future.restore(np.array([[3, 9, 1, 5], [3, 4, 1, 7], [3, 9, -1, -5]]), spec)
+>>> future.export(spec).tolist(), future.nexts[3]
 ([[3, 4, 1, 7]], np.int64(4))
 """
 

@@ -13,22 +13,22 @@ from itertools import pairwise
 import numpy as np
 
 from streamproof.events.time import BEGINNING, FOREVER
-from streamproof.kernels.base import Context, State, array, number
+from streamproof.kernels.base import Context, Part
 from streamproof.kernels.cells import Cells, Ints, Layout
 from streamproof.kernels.delta import Delta
 from streamproof.kernels.sorting import order_by
+from streamproof.kernels.state import Matrix, by_number
 from streamproof.kernels.windows.inspect import Affected, EventView, WindowView
 from streamproof.kernels.windows.recompute.strategy import affected_by
 from streamproof.kernels.windows.shared.progress import Progress
 from streamproof.kernels.windows.shared.stored_columns import StoredColumns
 from streamproof.kernels.windows.shared.sums import Accumulators, Scratch, summed
 from streamproof.kernels.windows.shared.timelines import Timelines, longer
-from streamproof.kernels.windows.shared.timelines_loops import SIZE, VALUES
+from streamproof.kernels.windows.shared.timelines_loops import VALUES
 from streamproof.kernels.windows.snapshot_sums import walk_loops
 from streamproof.kernels.windows.snapshot_sums.future_boundaries import FutureBoundaries
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
-from streamproof.plan.windows import Snapshot
 
 
 class SnapshotSums(Progress):
@@ -38,26 +38,19 @@ class SnapshotSums(Progress):
         node = typed.node
         assert isinstance(node, nodes.Aggregation)
         super().__init__(typed, context)
+        self.stored = StoredColumns(typed.inputs[0].schema, context, payload=False)
         layout = Layout.of(typed.schema)
-        self.sums = Accumulators(node.aggs, StoredColumns(typed.inputs[0].schema, context, payload=False), layout)
+        self.sums = Accumulators(node.aggs, self.stored, layout)
         self._forget()
         self._passed = BEGINNING  # the frontier before the batch: what is not walked yet must not be cut by a later one
 
     def _forget(self) -> None:
         """No boundary at all."""
         self.reached = Timelines(self.sums.width)
-        self.ahead = FutureBoundaries(1 + self.sums.width)
-        self.endless = np.zeros(0, np.int64)  # per group: how many events never end
+        self.future = FutureBoundaries(1 + self.sums.width)
+        self.no_end = np.zeros(0, np.int64)  # per group: how many events never end
         self._room = self._rooms(0, 0)
         self._scratch = Scratch()
-
-    @staticmethod
-    def can(typed: Typed, context: Context) -> bool:
-        """Whether a node can be run like this."""
-        node = typed.node
-        if not isinstance(node, nodes.Aggregation) or not isinstance(node.window, Snapshot):
-            return False
-        return Accumulators.can(node.aggs, StoredColumns(typed.inputs[0].schema, context, payload=False))
 
     # --- one batch ----------------------------------------------------------------------------------------------------
 
@@ -71,7 +64,7 @@ class SnapshotSums(Progress):
         emitted = summed(rows[:size], found[:size], self.sums, self.typed, self.lively)
         if self.frontier >= FOREVER:
             self._forget()
-        self.ahead.settle(self.sums.spec)
+        self.future.settle(self.sums.spec)
         self.sealed = max(self.sealed, self.lively.sealed(self.frontier, self._opened()))
         # snapshots that end at one instant differ, unless only their ends are told
         return emitted.at(self.sealed).net(self.lively.stamp != "point_end")
@@ -86,9 +79,9 @@ class SnapshotSums(Progress):
         if len(delta):
             self._hold(int(group.max()) + 1)
             if int(time.max()) >= FOREVER:
-                endless = time >= FOREVER
-                ending = np.flatnonzero(~endless)
-                np.add.at(self.endless, group[endless], delta.w[endless])
+                no_end = time >= FOREVER
+                ending = np.flatnonzero(~no_end)
+                np.add.at(self.no_end, group[no_end], delta.w[no_end])
                 group, time = group[ending], time[ending]
         group, time = np.concatenate([delta.group, group]), np.concatenate([delta.le, time])
         w = delta.w if delta.w.flags.writeable else delta.w.copy()  # or all would be compiled once more
@@ -98,28 +91,31 @@ class SnapshotSums(Progress):
 
     def _hold(self, groups: int) -> None:
         self.reached.hold(groups)
-        self.ahead.hold(groups)
-        if groups > len(self.endless):
-            self.endless = longer(self.endless, groups)
+        self.future.hold(groups)
+        if groups > len(self.no_end):
+            self.no_end = longer(self.no_end, groups)
 
     def _lay_out(self, spec: Ints) -> None:
         """Bring all rows from one layout of the sums into the present one."""
-        reached, ahead, nexts = self.reached.export(self._passed), self.ahead.export(spec), self.ahead.nexts.copy()
+        reached, future, nexts = self.reached.export(self._passed), self.future.export(spec), self.future.nexts.copy()
         self.reached.restore(self.sums.converted(reached, spec))
-        self.ahead.restore(self.sums.converted(ahead, spec), self.sums.spec)
-        self.ahead.nexts[:] = nexts
+        self.future.restore(self.sums.converted(future, spec), self.sums.spec)
+        self.future.nexts[:] = nexts
         self._room = self._rooms(0, 0)
 
     def _walk(self, change: Cells, reach: tuple[int, int, bool]) -> int:
         """Take a batch in; how many rows come out."""
-        ready = np.flatnonzero(self.ahead.nexts <= reach[1])
+        ready = np.flatnonzero(self.future.nexts <= reach[1])
         counts = np.zeros(8, np.int64)
         while True:
-            reached, ahead = self.reached, self.ahead
-            counts[3:7] = reached.used, ahead.used, ahead.spare, ahead.doubtful
-            known = (reached.rows, reached.places), (ahead.heap, ahead.places, ahead.nexts, ahead.slots, ahead.free)
-            done = walk_loops.walk(change, *known, self.endless, ready, reach, self._room, self.sums.spec, counts)
-            reached.used, ahead.used, ahead.spare, ahead.doubtful = counts[3:7].tolist()
+            reached, future = self.reached, self.future
+            counts[3:7] = reached.used, future.used, future.spare, future.doubtful
+            known = (
+                (reached.rows, reached.places),
+                (future.heap, future.places, future.nexts, future.slots, future.free),
+            )
+            done = walk_loops.walk(change, *known, self.no_end, ready, reach, self._room, self.sums.spec, counts)
+            reached.used, future.used, future.spare, future.doubtful = counts[3:7].tolist()
             if done:
                 return int(counts[walk_loops.EMITTED])
             self._make_room(counts, len(change))
@@ -129,8 +125,8 @@ class SnapshotSums(Progress):
         needed = int(counts[walk_loops.NEEDED])
         if self.reached.used + 2 * needed > len(self.reached.rows):
             self.reached.make_room(4 * needed + entries, self._passed)
-        if self.ahead.used + 2 * needed > len(self.ahead.heap) or self.ahead.spare < needed:
-            self.ahead.make_room(2 * needed + entries, self.sums.spec)
+        if self.future.used + 2 * needed > len(self.future.heap) or self.future.spare < needed:
+            self.future.make_room(2 * needed + entries, self.sums.spec)
         done = int(counts[walk_loops.EMITTED])
         _, tail, emitted, found = self._room
         if done + 2 * needed > len(emitted) or needed > len(tail):
@@ -149,6 +145,35 @@ class SnapshotSums(Progress):
             return self.frontier
         return self.reached.opened(self.frontier)
 
+    # --- state --------------------------------------------------------------------------------------------------------
+
+    def parts(self) -> dict[str, Part]:
+        return {
+            "sums": self.sums,
+            "time": self.time,
+            "no_end": Matrix(lambda: by_number(self.no_end), self._restore_no_end),
+            "reached": Matrix(lambda: self.reached.export(self.frontier), self._restore_reached),
+            "future": Matrix(lambda: self.future.export(self.sums.spec), self._restore_future),
+        }
+
+    def _restore_no_end(self, rows: Cells) -> None:
+        self._forget()
+        self._hold(int(rows[:, 0].max(initial=-1)) + 1)
+        self.no_end[rows[:, 0]] = rows[:, 1]
+
+    def _restore_reached(self, rows: Cells) -> None:
+        self._hold(int(rows[:, 0].max(initial=-1)) + 1)
+        self.reached.restore(rows)
+
+    def _restore_future(self, rows: Cells) -> None:
+        self._hold(int(rows[:, 0].max(initial=-1)) + 1)
+        self.future.restore(rows, self.sums.spec)
+
+    def restored(self) -> None:
+        self._passed = self.frontier
+        groups = np.flatnonzero(self.no_end)
+        self.future.nexts[groups[self.future.nexts[groups] > FOREVER]] = FOREVER
+
     # --- looking inside -----------------------------------------------------------------------------------------------
 
     def windows(self) -> tuple[WindowView, ...]:
@@ -156,10 +181,10 @@ class SnapshotSums(Progress):
         boundaries: dict[int, list[tuple[int, int]]] = {}  # per group: instants, and how many events there are then
         for group, time, _, size in self.reached.export(self.frontier)[:, :4].tolist():
             boundaries.setdefault(group, []).append((time, size))
-        for group, time, _, more in self.ahead.export(self.sums.spec)[:, :4].tolist():
+        for group, time, _, more in self.future.export(self.sums.spec)[:, :4].tolist():
             known = boundaries.setdefault(group, [])
             known.append((time, more + (known[-1][1] if known else 0)))
-        for group in np.flatnonzero(self.endless).tolist():
+        for group in np.flatnonzero(self.no_end).tolist():
             boundaries.setdefault(group, []).append((FOREVER, 0))
         shown = []
         for group, known in sorted(boundaries.items()):
@@ -172,41 +197,3 @@ class SnapshotSums(Progress):
     def affected(self, change: Delta) -> Affected:
         """What a change does to the windows; afterwards it has changed them, so ask a copy."""
         return affected_by(self, change)
-
-    # --- state --------------------------------------------------------------------------------------------------------
-
-    def snapshot(self) -> State:
-        state: State = {"frontier": self.frontier, "seen": self.seen, "sealed": self.sealed}
-        endless = np.flatnonzero(self.endless)
-        state["endless"] = np.column_stack([endless, self.endless[endless]])
-        state["reached"], state["ahead"] = self.reached.export(self.frontier), self.ahead.export(self.sums.spec)
-        return {**state, **self.sums.snapshot()}
-
-    def restore(self, state: State) -> None:
-        self.sums.restore(state)
-        self._forget()
-        self.frontier, self.seen, self.sealed = (number(state, name) for name in ("frontier", "seen", "sealed"))
-        self._passed = self.frontier
-        groups, counts = array(state, "endless").T
-        reached, ahead = array(state, "reached"), array(state, "ahead")
-        self._hold(1 + max(int(part.max(initial=-1)) for part in (groups, reached[:, 0], ahead[:, 0])))
-        self.reached.restore(reached)
-        self.ahead.restore(ahead, self.sums.spec)
-        self.endless[groups] = counts
-        alone = groups[self.ahead.nexts[groups] > FOREVER]
-        self.ahead.nexts[alone] = FOREVER
-
-    def live_strings(self) -> Ints:
-        return np.empty(0, np.int64)
-
-    def live_groups(self) -> Ints:
-        self.reached.export(self.frontier)
-        ahead = np.flatnonzero(self.ahead.places[:, SIZE])
-        return np.unique(np.concatenate([self.reached.groups(), ahead, np.flatnonzero(self.endless)]))
-
-    def live_rows(self) -> int:
-        return (
-            len(self.reached.export(self.frontier))
-            + len(self.ahead.export(self.sums.spec))
-            + int((self.endless != 0).sum())
-        )

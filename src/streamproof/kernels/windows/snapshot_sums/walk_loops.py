@@ -157,7 +157,7 @@ EVENTS: Final = 2
 # rows of the sums at hand: after a boundary, before the batch, and after the next boundary
 NOW, WAS, NEXT = range(3)
 # what a walk counts, so that it can go on where it stopped for want of room
-AT, READY_AT, EMITTED, USED, AHEAD_USED, SPARE, DOUBTFUL, NEEDED = range(8)
+AT, READY_AT, EMITTED, USED, FUTURE_USED, SPARE, DOUBTFUL, NEEDED = range(8)
 
 
 @loop
@@ -210,13 +210,13 @@ def _add_event(out, row, event, w, cells, nulls, spec):
 
 
 @loop
-def walk(change, reached, ahead, endless, ready, reach, room, spec, counts):
+def walk(change, reached, future, no_end, ready, reach, room, spec, counts):
     """Run over all groups that change or have a boundary due. Whether it came to the end; if not, give it room.
 
     ``reach`` is the frontier, up to where boundaries are due, and whether snapshots are out by their start.
     """
     rows, places = reached
-    heap, heaps, nexts, slots, free = ahead
+    heap, heaps, nexts, slots, free = future
     sums, tail, emitted, found = room
     while counts[AT] < len(change) or counts[READY_AT] < len(ready):
         group, last = _next_group(change, ready, counts)
@@ -225,14 +225,14 @@ def walk(change, reached, ahead, endless, ready, reach, room, spec, counts):
         counts[NEEDED] = needed
         if (
             counts[USED] + 2 * needed > len(rows)
-            or counts[AHEAD_USED] + 2 * needed > len(heap)
+            or counts[FUTURE_USED] + 2 * needed > len(heap)
             or counts[SPARE] < entries
             or counts[EMITTED] + 2 * needed > len(emitted)
             or needed > len(tail)
         ):
             return False
         counts[READY_AT] += counts[READY_AT] < len(ready) and ready[counts[READY_AT]] == group
-        counts[AHEAD_USED] = widen(heap, heaps, group, counts[AHEAD_USED], entries)
+        counts[FUTURE_USED] = widen(heap, heaps, group, counts[FUTURE_USED], entries)
         old_next = nexts[group]
         start, old_start, old_end = _walk_group(
             group, last, change, rows, places, heap, heaps, slots, free, old_next, reach, sums, tail, emitted, found,
@@ -242,7 +242,7 @@ def walk(change, reached, ahead, endless, ready, reach, room, spec, counts):
             _keep(heap, heaps, slots, free, group, change, counts[AT], PLACE, counts)
             counts[AT] += 1
         end = _next(heap, heaps, slots, free, group, sums, spec, counts)
-        end = FOREVER if end == NEVER and endless[group] != 0 else end
+        end = FOREVER if end == NEVER and no_end[group] != 0 else end
         nexts[group] = end
         _close(emitted, found, counts, reach, group, start, end, old_start, old_end, sums)
     return True
@@ -274,22 +274,22 @@ def _walk_group(
     first, last = places[group, FIRST], places[group, FIRST] + places[group, SIZE]
     at, size = counts[AT], counts[EMITTED]
     time = change[at, PLACE] if at < last_change else NEVER
-    ahead = top(heap, heaps, group)
-    i = first_at(rows, places, group, min(time, ahead)) if min(time, ahead) <= due else last
+    future = top(heap, heaps, group)
+    i = first_at(rows, places, group, min(time, future)) if min(time, future) <= due else last
     head, kept, count = first, i, 0
     start = old_start = _open_at(sums, rows, i - 1, i > first)
-    while i < last or min(time, ahead) <= due:
+    while i < last or min(time, future) <= due:
         known = rows[i, TIME] if i < last else NEVER
-        now = min(time, ahead, known)
+        now = min(time, future, known)
         knew = known == now
         closes_old = knew or now == old_next
         events = _step(sums, rows, i, knew)
         if time == now:
             events, at = events + _add(sums, change, at), at + 1
             time = change[at, PLACE] if at < last_change else NEVER
-        if ahead == now:
+        if future == now:
             events += _take(heap, heaps, slots, free, group, now, sums, counts)
-            ahead = top(heap, heaps, group)
+            future = top(heap, heaps, group)
         carry_row(sums, NEXT, 0, spec)
         closes_new = events != 0 or not _same(sums, NEXT, NOW)
         outs = by_start and closes_old and sums[WAS, 0] > 0, closes_new and sums[NOW, 0] > 0
@@ -302,7 +302,7 @@ def _walk_group(
             if now < frontier:
                 head, count = kept, 0
             count = _write(tail, count, now, events, sums)
-        if i < last and start == old_start and min(time, ahead) > due and _same(sums, WAS, NOW):
+        if i < last and start == old_start and min(time, future) > due and _same(sums, WAS, NOW):
             break  # from here on everything is as before
     if i < last:
         start = old_start = _open_at(sums, rows, last - 1, True)
