@@ -10,8 +10,7 @@ import pytest
 
 from streamproof.engines.job import on
 from streamproof.engines.local.seal import is_settled
-from streamproof.engines.spark.stream.fragments import holds_state
-from streamproof.engines.spark.stream.keys import split_by
+from streamproof.engines.spark.stream.keys import holds_state, split_by
 from streamproof.errors import PlanError
 from streamproof.events.schema import FLOAT64, Schema
 from streamproof.events.time import BEGINNING

@@ -140,10 +140,10 @@ MODULE_ROWS: Final = Threshold("modules.rows", 10_000, "rows of a module that go
 # --- Spark: streams ---------------------------------------------------------------------------------------------------
 CHAINED: Final = Threshold("chain.enough", 8, "buckets and cores for which a plan whose key changes is cut", 1)
 SPOOLED: Final = Threshold("spool.rows", 1 << 18, "rows of a file that go to Spark together", 1, 5)
-JOURNAL: Final = Threshold("journal.least", 1 << 18, "bytes of a journal that are no reason for an image", 0, 400)
-IMAGE_PIECE: Final = Threshold("journal.piece", 1 << 20, "bytes of an image in one piece", 16, 300)
+JOURNAL: Final = Threshold("journal.least", 1 << 18, "bytes of a journal that are no reason for a savepoint", 0, 400)
+SAVEPOINT_PIECE: Final = Threshold("journal.piece", 1 << 20, "bytes of a savepoint in one piece", 16, 300)
 BUCKETS_KEPT: Final = Threshold("journal.kept", 512, "buckets in a worker's memory", 0, 1, 2)
-DOOR_ROWS: Final = Threshold("doors.rows", 1 << 18, "rows that become one blob per bucket", 1, 4)
+PORT_ROWS: Final = Threshold("ports.rows", 1 << 18, "rows that become one blob per bucket", 1, 4)
 MERGED_BYTES: Final = Threshold("output.merged", 32 << 20, "bytes of output files that are merged at once", 1, 2000)
 LISTED_FILES: Final = Threshold(
     "output.listed", 256, "output files in a list; not kept in the state if twice as many", 1, 3

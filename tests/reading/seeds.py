@@ -299,9 +299,9 @@ def _checkpoints() -> Seeds:
 
 
 def _file_records() -> Seeds:
-    from streamproof.engines.spark.stream.ledger import Entry
+    from streamproof.engines.spark.stream.ledger import FileRecord
 
-    yield json.dumps(asdict(Entry(0, "a.parquet", 10, 5, "d", {"format": "parquet"}, ("v",))))
+    yield json.dumps(asdict(FileRecord(0, "a.parquet", 10, 5, "d", {"format": "parquet"}, ("v",))))
 
 
 def _disorder() -> Seeds:

@@ -484,12 +484,12 @@ def checkpoint(data: bytes, folder: Path) -> None:
         words='number name size time digest columns schema parts { } [ ] " : , -1 null')  # fmt: skip
 def file_record(data: bytes, folder: Path) -> None:
     """What a checkpoint notes of each file that it took."""
-    from streamproof.engines.spark.stream.ledger import KIND, VERSION, Ledger
+    from streamproof.engines.spark.stream.ledger import KIND, VERSION, FileLedger
 
     place = folder / "ledger"
     place.mkdir(exist_ok=True)
     put(place, "_000000.json", _forged(data, KIND, VERSION))
-    Ledger(place, {"format": "parquet"})
+    FileLedger(place, {"format": "parquet"})
 
 
 # --- configurations ---------------------------------------------------------------------------------------------------

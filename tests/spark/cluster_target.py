@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import streamproof as sp
 from streamproof.engines.base import Settings
-from streamproof.engines.spark.metrics import Metrics
+from streamproof.engines.spark.metrics import StreamMetrics
 from streamproof.engines.spark.output import read_output
 from streamproof.engines.spark.session import session
 from streamproof.engines.spark.sinks import FileSink, OutputBatch
@@ -47,7 +47,7 @@ def streamed(spark: SparkSession, plan: sp.Stream, folder: Path, stages: str, *,
 
     killer = Timer(delay, kill)
 
-    def watcher(batch: OutputBatch, metrics: Metrics) -> None:
+    def watcher(batch: OutputBatch, metrics: StreamMetrics) -> None:
         if batch.number == 2:
             killer.start()
 

@@ -11,13 +11,14 @@ import pytest
 from streamproof.engines.spark.output import Content, Format, Step, read_output, read_state
 from streamproof.engines.spark.sinks import CallSink, FileSink, Receiver, SinkContext
 from streamproof.engines.spark.stream.bucket import Bucket
-from streamproof.engines.spark.stream.wire import ANSWER
+from streamproof.engines.spark.stream.wire import OUTPUT, record
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.files import read
 from streamproof.events.history import History
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.events.validate import Validator
-from tests.spark.stream.splitting import Subject, micro_batches, parts_by_bucket
+from streamproof.workbench.buckets import inputs_by_bucket
+from tests.spark.stream.splitting import Subject, micro_batches
 from tests.spark.stream.test_bucket import expected, random_subject
 
 
@@ -25,18 +26,16 @@ class Crash(Exception):
     """The driver is killed here."""
 
 
-def answers(subject: Subject, batches: int, seed: int) -> list[pa.Table]:
+def outputs(subject: Subject, batches: int, seed: int) -> list[pa.Table]:
     """What a sink is given, micro-batch by micro-batch."""
     stage = subject.stage
     buckets = {number: Bucket(stage, number) for number in range(subject.count)}
     tables = []
     for table in micro_batches(subject, batches, seed):
         rows = []
-        for number, parts in parts_by_bucket(table).items():
-            answer = buckets[number].answer(parts)
-            fields = {name: getattr(answer, name, 0) for name in ANSWER.names}
-            rows.append({**fields, "query": 0, "bucket": number, "state": 0})
-        tables.append(pa.Table.from_pylist(rows, schema=ANSWER))
+        for number, parts in inputs_by_bucket(table).items():
+            rows.append(record(0, number, buckets[number].process(parts)))
+        tables.append(pa.Table.from_pylist(rows, schema=OUTPUT))
     return tables
 
 
@@ -57,7 +56,7 @@ def test_a_folder_adds_up_to_the_result_wherever_a_crash_hits(tmp_path: Path, co
         if found is None:
             continue
         subject, wanted = found
-        output = SinkContext(subject.typed.schema, subject.count, "run")
+        context = SinkContext(subject.typed.schema, subject.count, "run")
         folder = tmp_path / str(seed)
         choices = random.Random(seed)
 
@@ -65,12 +64,12 @@ def test_a_folder_adds_up_to_the_result_wherever_a_crash_hits(tmp_path: Path, co
             if choices.random() < 0.3:
                 raise Crash(step)
 
-        for number, table in enumerate(answers(subject, 4, seed)):
+        for number, table in enumerate(outputs(subject, 4, seed)):
             delivered = False
             while not delivered:  # a new driver begins where the old one was killed
                 try:
                     sink = FileSink(folder, content=content, format=kind, on_step=crash_sometimes)
-                    Receiver(sink, output).take(number, table)
+                    Receiver(sink, context).take(number, table)
                     delivered = choices.random() < 0.8  # the micro-batch may come again even then
                 except Crash:
                     pass
@@ -90,7 +89,7 @@ def test_the_events_in_a_folder_are_a_legal_stream(tmp_path: Path) -> None:
         subject, wanted = found
         folder = tmp_path / str(seed)
         receiver = Receiver(FileSink(folder), SinkContext(subject.typed.schema, subject.count, "run"))
-        for number, table in enumerate(answers(subject, 4, seed)):
+        for number, table in enumerate(outputs(subject, 4, seed)):
             receiver.take(number, table)
         validator = Validator()
         for file in sorted(folder.glob("batch-*")):
@@ -103,9 +102,9 @@ def test_the_cti_is_the_least_of_all_buckets() -> None:
     receiver = Receiver(CallSink(lambda batch: None, emit="rows"), SinkContext(schema, 3, "run"))
 
     def told(**ctis: int) -> int:
-        blank = {name: None if name in ("dead", "rows") else 0 for name in ANSWER.names}
+        blank = {name: None if name in ("dead", "rows") else 0 for name in OUTPUT.names}
         rows = [{**blank, "bucket": int(name[1:]), "cti": cti} for name, cti in ctis.items()]
-        return receiver.take(0, pa.Table.from_pylist(rows, schema=ANSWER)).cti
+        return receiver.take(0, pa.Table.from_pylist(rows, schema=OUTPUT)).cti
 
     assert told(b0=5, b1=9) == BEGINNING, "one bucket has not said anything yet"
     assert told(b2=7) == 5

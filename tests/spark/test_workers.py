@@ -31,7 +31,7 @@ def test_what_is_loaded_is_not_looked_through_for_garbage() -> None:
 
 
 def test_a_host_is_asked_for_its_state_without_arrow_and_kernels() -> None:
-    asked = "import sys, streamproof.engines.spark.stream.host; print(*sys.modules)"
+    asked = "import sys, streamproof.engines.spark.stream.processor; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, timeout=60)
     assert not {"pyarrow", "numba", "pandas", "streamproof.plan.nodes"} & set(done.stdout.split())
 

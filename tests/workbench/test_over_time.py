@@ -49,7 +49,7 @@ def nothing(*_: Any, **__: Any) -> None:
     """What does not look."""
 
 
-def only_younger(known: ledger.Ledger, listing: ledger.Listing) -> list[Path]:
+def only_younger(known: ledger.FileLedger, listing: ledger.Listing) -> list[Path]:
     """New files, and none that is older than one that was taken."""
     taken = {entry.name for entry in known.entries}
     newest = max((file.stat().st_mtime for file in listing.files if file.name in taken), default=0.0)
@@ -72,10 +72,10 @@ def test_what_happens_to_files_is_refused_or_harmless(bench: Bench, what: str) -
 PLANTED: dict[str, tuple[Any, str, Callable[..., Any], str]] = {
     "emission": (saving, "refuse_other", nothing, "local"),
     "horizon": (saving, "refuse_other", nothing, "local"),
-    "late": (ledger.Ledger, "new", only_younger, "spark-buckets"),
+    "late": (ledger.FileLedger, "new", only_younger, "spark-buckets"),
     "grown": (ledger, "_refuse_changed", nothing, "spark-buckets"),
     "replaced": (ledger, "_refuse_changed", nothing, "spark-buckets"),
-    "renamed": (ledger.Ledger, "_refuse_renamed", nothing, "spark-buckets"),
+    "renamed": (ledger.FileLedger, "_refuse_renamed", nothing, "spark-buckets"),
     "half": (over_time, "refuse_unfinished", nothing, "spark-buckets"),
     "killed": (spool, "_remove_unfinished", nothing, "spark-buckets"),
     "gone": (sinks, "refuse_other_place", nothing, "spark-buckets"),

@@ -12,7 +12,7 @@ from streamproof.cli.inputs import input_files, open_input
 from streamproof.cli.plans import load_plan
 from streamproof.cli.screen import print_line
 from streamproof.engines.base import support
-from streamproof.engines.spark.stream.fragments import cut, described
+from streamproof.engines.spark.stream.chain import cut, described
 from streamproof.engines.spark.stream.keys import together_because
 from streamproof.errors import PlanError, together
 from streamproof.events.schema import Schema

@@ -17,14 +17,21 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
-from streamproof.engines.spark.stream.arrivals import advanced_sources, read_apart
-from streamproof.engines.spark.stream.blobs import from_blobs
-from streamproof.engines.spark.stream.bucket import Answer
-from streamproof.engines.spark.stream.doors import BUCKET, Door, pack
-from streamproof.engines.spark.stream.journal import Journal, Memory
+from streamproof.engines.spark.stream.chain import advanced_sources, read_apart
+from streamproof.engines.spark.stream.journal import BucketCache, Journal
 from streamproof.engines.spark.stream.keys import split_by
-from streamproof.engines.spark.stream.ship import Stage
-from streamproof.engines.spark.stream.wire import PACKED, Emit, Part, answer_schema
+from streamproof.engines.spark.stream.ports import BUCKET, SourcePort, pack
+from streamproof.engines.spark.stream.stage import StageSpec
+from streamproof.engines.spark.stream.wire import (
+    INPUT,
+    BucketInput,
+    BucketOutput,
+    Emit,
+    from_blobs,
+    inputs_in,
+    output_schema,
+    to_blob,
+)
 from streamproof.errors import StreamproofError
 from streamproof.events.bag import consolidate
 from streamproof.events.batch import Batch
@@ -50,11 +57,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import MapState
 
 MOST_BATCHES: Final = 12
-JOURNALS: Final = (0, 1, 3, 32)  # micro-batches between images
+JOURNALS: Final = (0, 1, 3, 32)  # micro-batches between savepoints
 LOST: Final = 0.25  # of the micro-batches of a run with restarts, those that are done twice
 
-Answers: TypeAlias = Sequence[tuple[int, bytes | None]]
-"""What a bucket says, micro-batch by micro-batch: its CTI and its rows."""
+Outputs: TypeAlias = Sequence[tuple[int, bytes | None]]
+"""What a bucket puts out, micro-batch by micro-batch: its CTI, and its rows as they travel."""
 
 
 @dataclass(frozen=True)
@@ -98,38 +105,38 @@ class Hosted:
         return {name: come[stream] for name, stream in self.given.items()}
 
     @property
-    def stage(self) -> Stage:
+    def stage(self) -> StageSpec:
         case, advanced = self.case, advanced_sources(self.typed)
-        doors = tuple(
+        ports = tuple(
             replace(
-                Door(name, n, case.schemas[self.given[name]], "physical", self.count, query=self.query),
-                keeps_events=name in advanced, tells_all=name in advanced,
+                SourcePort(name, n, case.schemas[self.given[name]], "physical", self.count, query=self.query),
+                keeps_events=name in advanced, advance=advanced.get(name),
             )
             for n, name in enumerate(self.streams)
         )  # fmt: skip
         emission = case.schedule.emission
         journal = JOURNALS[case.schedule.seed // 2 % len(JOURNALS)]
-        return Stage(
-            self.typed, doors, self.registry, case.limits, emission, case.horizon, self.emit, journal=journal,
+        return StageSpec(
+            self.typed, ports, self.registry, case.limits, emission, case.horizon, self.emit, journal=journal,
         )  # fmt: skip
 
     def micro_batches(self, count: int) -> Iterator[pa.Table]:
         """The input as packed rows, cut at random into so many micro-batches; the last one brings the end of time."""
-        choices, streams, doors = random.Random(self.case.schedule.seed), self.streams, self.stage.doors  # noqa: S311
+        choices, streams, ports = random.Random(self.case.schedule.seed), self.streams, self.stage.ports  # noqa: S311
         cuts = {n: [0, *self._cuts(len(s), count, choices)] for n, s in streams.items()}
         for number in range(count):
             last = number == count - 1
             batches = []
-            for door in doors:
-                stream, start = streams[door.name], cuts[door.name][number]
-                end = len(stream) if last else cuts[door.name][number + 1]
+            for port in ports:
+                stream, start = streams[port.name], cuts[port.name][number]
+                end = len(stream) if last else cuts[port.name][number + 1]
                 chunk = stream.slice(start, end - start)
                 if last:
                     chunk = PhysicalStream.concat([chunk, cti(stream.schema, FOREVER)])
                 at = choices.randint(0, len(chunk))  # a micro-batch comes in as several Arrow batches
                 pieces = [piece for piece in (chunk.slice(0, at), chunk.slice(at)) if len(piece)]
-                batches += [pack(door, self._with_buckets(door, piece), order) for order, piece in enumerate(pieces)]
-            yield pa.Table.from_batches(batches, schema=PACKED)
+                batches += [pack(port, self._with_buckets(port, piece), order) for order, piece in enumerate(pieces)]
+            yield pa.Table.from_batches(batches, schema=INPUT)
 
     def _cuts(self, length: int, count: int, choices: random.Random) -> list[int]:
         if self.case.schedule.cuts < 0:  # event by event, as far as there are micro-batches for it
@@ -144,24 +151,24 @@ class Hosted:
             return min(1 + max((len(stream) for stream in self.streams.values()), default=0), MOST_BATCHES)
         return 2 + schedule.seed % 4 if schedule.cuts else 1
 
-    def _with_buckets(self, door: Door, chunk: PhysicalStream) -> pa.Table:
+    def _with_buckets(self, port: SourcePort, chunk: PhysicalStream) -> pa.Table:
         """The chunk in normal form: the bucket of each row first."""
-        columns = (self.splitting or {}).get(door.name, ())
+        columns = (self.splitting or {}).get(port.name, ())
         keys = [chunk.payload[name].to_pylist() for name in columns]
         numbers = [_hash([key[n] for key in keys]) % self.count for n in range(len(chunk))]
         bucket = pa.array(np.array(numbers, np.int32))
         return pa.table([bucket, *chunk.rows.columns], names=[BUCKET, *chunk.rows.column_names])
 
-    def ran(self, told: Mapping[int, Answers]) -> Ran:
-        """What the answers of the buckets add up to, and whether each bucket keeps its promises on the way."""
-        outputs = [self._output(answers) for answers in told.values()]
+    def ran(self, found: Mapping[int, Outputs]) -> Ran:
+        """What the outputs of the buckets add up to, and whether each bucket keeps its promises on the way."""
+        outputs = [self._output(own) for own in found.values()]
         history = History.from_batches(self.typed.schema, [batch for output in outputs for batch in output])
         return Ran(history, self._broken(outputs))
 
-    def _output(self, answers: Answers) -> list[Batch]:
+    def _output(self, outputs: Outputs) -> list[Batch]:
         """The signed rows of a bucket, by micro-batch. If it puts out events, they and its CTIs are a legal stream."""
-        schema, wire = self.typed.schema, answer_schema(self.typed.schema, self.emit)
-        tables = [(cti, from_blobs([] if blob is None else [blob], wire)) for cti, blob in answers]
+        schema, wire = self.typed.schema, output_schema(self.typed.schema, self.emit)
+        tables = [(cti, from_blobs([] if blob is None else [blob], wire)) for cti, blob in outputs]
         if self.emit == "rows":
             return [Batch(schema, table, cti) for cti, table in tables]
         streams = [(cti, PhysicalStream(schema, table)) for cti, table in tables]
@@ -183,7 +190,7 @@ def _hash(values: list[object]) -> int:
 
 
 class BucketSubject:
-    """The buckets of Spark's stateful stage, in process: split keys, journals and images, answers as blobs."""
+    """The buckets of Spark's stateful stage, in process: split keys, journals and savepoints."""
 
     name = "spark-buckets"
     streams = True
@@ -223,27 +230,27 @@ def _in_buckets(hosted: Hosted) -> Ran:
         return replace(ran, outcome=kept.history)
 
 
-def _served(hosted: Hosted, take: Callable[[Mapping[int, Answer]], None]) -> Ran:
-    """All micro-batches, one after the other; ``take`` is given what the buckets say to each."""
+def _served(hosted: Hosted, take: Callable[[Mapping[int, BucketOutput]], None]) -> Ran:
+    """All micro-batches, one after the other; ``take`` is given what the buckets put out in each."""
     stage, workers = hosted.stage, _Workers(hosted)
-    told: dict[int, list[tuple[int, bytes | None]]] = {}
+    found: dict[int, list[tuple[int, bytes | None]]] = {}
     progress = [Progress(hosted.typed, hosted.case.schedule.emission) for _ in range(hosted.count)]
     for table in hosted.micro_batches(hosted.batches):
-        answers = workers.answers(_parts(table))
-        for number, (parts, answer) in answers.items():
-            told.setdefault(number, []).append((answer.cti, answer.rows))
-            progress[number].check(_reached(stage, parts), answer.cti)
-        take({number: answer for number, (_, answer) in answers.items()})
-    ran = hosted.ran(told)
+        outputs = workers.process(inputs_by_bucket(table))
+        for number, (inputs, output) in outputs.items():
+            found.setdefault(number, []).append((output.cti, None if output.rows is None else to_blob(output.rows)))
+            progress[number].check(_reached(stage, inputs), output.cti)
+        take({number: output for number, (_, output) in outputs.items()})
+    ran = hosted.ran(found)
     return replace(ran, broken=ran.broken or next(filter(None, (one.broken for one in progress)), WELL))
 
 
-def _reached(stage: Stage, parts: Sequence[Part]) -> dict[str, int]:
+def _reached(stage: StageSpec, inputs: Sequence[BucketInput]) -> dict[str, int]:
     """The CTI of each source that a bucket hears of."""
     reached: dict[str, int] = {}
-    for part in parts:
-        name = stage.doors[part.source].name
-        reached[name] = max(part.cti, reached.get(name, BEGINNING))
+    for one in inputs:
+        name = stage.ports[one.source].name
+        reached[name] = max(one.cti, reached.get(name, BEGINNING))
     return reached
 
 
@@ -257,7 +264,7 @@ class _Workers:
     def __init__(self, hosted: Hosted) -> None:
         self._hosted, self._stage = hosted, hosted.stage
         self._stores: dict[int, Store] = {}
-        self._memories: list[Memory] = [OrderedDict(), OrderedDict()]
+        self._memories: list[BucketCache] = [OrderedDict(), OrderedDict()]
         self._choices = random.Random(~hosted.case.schedule.seed)  # noqa: S311  # test data, not secrets
         if hosted.case.schedule.restart:
             self._run_elsewhere()
@@ -265,11 +272,11 @@ class _Workers:
     def _run_elsewhere(self) -> None:
         with suppress(StreamproofError):  # if this run has it too, it is told of this run
             for table in self._hosted.micro_batches(1):
-                self._served(_parts(table), self._memories[1])
+                self._served(inputs_by_bucket(table), self._memories[1])
         self._stores = {}
 
-    def answers(self, given: Mapping[int, list[Part]]) -> dict[int, tuple[list[Part], Answer]]:
-        """What the buckets say to a micro-batch."""
+    def process(self, given: Mapping[int, list[BucketInput]]) -> dict[int, tuple[list[BucketInput], BucketOutput]]:
+        """What the buckets put out in a micro-batch, beside what came in."""
         if not self._hosted.case.schedule.restart:
             return self._served(given, self._memories[0])
         if self._choices.random() < LOST:
@@ -278,20 +285,21 @@ class _Workers:
             self._stores = before
         return self._served(given, self._choices.choice([OrderedDict(), *self._memories]))
 
-    def _served(self, given: Mapping[int, list[Part]], memory: Memory) -> dict[int, tuple[list[Part], Answer]]:
+    def _served(
+        self, given: Mapping[int, list[BucketInput]], memory: BucketCache
+    ) -> dict[int, tuple[list[BucketInput], BucketOutput]]:
         found = {}
-        for number, parts in given.items():
+        for number, inputs in given.items():
             blobs = cast("MapState", self._stores.setdefault(number, Store()))
             place = ("", self._hosted.query, number)
-            answer, _ = Journal(blobs, memory).answer(place, self._stage, parts, keep=True)
-            found[number] = (parts, answer)
+            found[number] = (inputs, Journal(blobs, memory).process(place, self._stage, inputs, keep=True))
         return found
 
 
-def _parts(table: pa.Table) -> dict[int, list[Part]]:
+def inputs_by_bucket(table: pa.Table) -> dict[int, list[BucketInput]]:
     """What each bucket gets of a micro-batch."""
-    found: dict[int, list[Part]] = {}
-    for row in table.to_pylist():
-        part = Part(*(row[name] for name in ("source", "order", "cti", "events", "dropped", "dead", "all", "rows")))
-        found.setdefault(row["bucket"], []).append(part)
+    found: dict[int, list[BucketInput]] = {}
+    columns = table.to_pydict()
+    for bucket, content in zip(columns["bucket"], inputs_in(columns), strict=True):
+        found.setdefault(bucket, []).append(content)
     return found

@@ -11,7 +11,6 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -20,10 +19,9 @@ import pyarrow as pa
 
 from streamproof.engines.spark.output import Content, Format, read_output
 from streamproof.engines.spark.sinks import FileSink, Receiver, SinkContext
-from streamproof.engines.spark.stream.bucket import Answer
-from streamproof.engines.spark.stream.ledger import Entry, Ledger, Listing, refuse_unfinished
+from streamproof.engines.spark.stream.ledger import FileLedger, FileRecord, Listing, refuse_unfinished
 from streamproof.engines.spark.stream.spool import refuse_damaged, spool
-from streamproof.engines.spark.stream.wire import ANSWER, Emit
+from streamproof.engines.spark.stream.wire import OUTPUT, BucketOutput, Emit, record
 from streamproof.errors import StreamproofError
 from streamproof.events.files import read, write
 from streamproof.events.history import History
@@ -135,7 +133,7 @@ class _Growing:
 
     def _look(self, *, killed: bool = False) -> None:
         """What a run does with the files that lie there."""
-        ledger = (_Killing if killed else Ledger)(self._spool, {"input": str(self._folder)})
+        ledger = (_Killing if killed else FileLedger)(self._spool, {"input": str(self._folder)})
         refuse_damaged(ledger, 0)
         new = ledger.new(Listing.of(self._folder))
         for file in new:
@@ -149,10 +147,10 @@ class _Growing:
                 self._seen.add(part.name)
 
 
-class _Killing(Ledger):
+class _Killing(FileLedger):
     """A ledger of a run that is killed before a file is noted."""
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: FileRecord) -> None:
         raise Killed
 
 
@@ -172,15 +170,15 @@ class KeptOutput:
         self._output = SinkContext(schema, buckets, "run", checkpoint=self._place / "cp")
         self._number = -1
 
-    def take(self, answers: Mapping[int, Answer]) -> None:
-        """The answers of the buckets to the next micro-batch."""
+    def take(self, outputs: Mapping[int, BucketOutput]) -> None:
+        """What the buckets put out in the next micro-batch."""
         if self._number >= 0 and self._chance.random() < 0.5:
             self._go_wrong()
         if self._number >= 0 and not self._older.exists():
             shutil.copytree(self._folder, self._older)
         self._number += 1
-        rows = [{**asdict(answer), "query": 0, "bucket": bucket, "state": 0} for bucket, answer in answers.items()]
-        table = pa.Table.from_pylist([{name: row[name] for name in ANSWER.names} for row in rows], schema=ANSWER)
+        records = [record(0, bucket, output) for bucket, output in outputs.items()]
+        table = pa.Table.from_pylist(records, schema=OUTPUT)
         self._note("offsets")
         self._receiver().take(self._number, table)
         self._note("commits")

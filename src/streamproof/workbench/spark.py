@@ -26,10 +26,10 @@ from streamproof.engines.spark.output import read_output
 from streamproof.engines.spark.rows import frame_of, table_of
 from streamproof.engines.spark.session import TINY, active, meaning, session, settings
 from streamproof.engines.spark.sinks import FileSink
-from streamproof.engines.spark.stream.query import hosted as stage_of
+from streamproof.engines.spark.stream.query import stateful_stage
 from streamproof.engines.spark.stream.running import state_store
-from streamproof.engines.spark.stream.ship import Shipment
-from streamproof.engines.spark.stream.wire import PACKED, PACKED_DDL
+from streamproof.engines.spark.stream.stage import QueryBytes
+from streamproof.engines.spark.stream.wire import INPUT, ddl
 from streamproof.errors import StreamproofError
 from streamproof.events.event import Cti, Event
 from streamproof.events.files.writer import table_of as events_table
@@ -150,19 +150,19 @@ class SparkStreamSubject:
         """
         cut = [list(subject.micro_batches(MICRO_BATCHES)) for subject in subjects]
         answers: list[pa.Table] = []
-        shipment = Shipment.of([subject.stage for subject in subjects])
+        queries = QueryBytes.of([subject.stage for subject in subjects])
         for first, last in ((0, MICRO_BATCHES // 2), (MICRO_BATCHES // 2, MICRO_BATCHES)):
             for number in range(first, last):
-                _write(pa.concat_tables([tables[number] for tables in cut]).cast(PACKED), place / "in", number)
-            self._run(place, shipment, answers, keep=first == 0)
+                _write(pa.concat_tables([tables[number] for tables in cut]).cast(INPUT), place / "in", number)
+            self._run(place, queries, answers, keep=first == 0)
         return pa.concat_tables(answers)
 
-    def _run(self, place: Path, shipment: Shipment, answers: list[pa.Table], *, keep: bool) -> None:
+    def _run(self, place: Path, queries: QueryBytes, answers: list[pa.Table], *, keep: bool) -> None:
         def take(batch: DataFrame, number: int) -> None:
             answers.append(batch.select("query", "bucket", "cti", "rows").toArrow())
 
-        frame = self.spark.readStream.schema(PACKED_DDL).option("maxFilesPerTrigger", 1).parquet(str(place / "in"))
-        packed = stage_of(frame, shipment, keep=keep)
+        frame = self.spark.readStream.schema(ddl(INPUT)).option("maxFilesPerTrigger", 1).parquet(str(place / "in"))
+        packed = stateful_stage(frame, queries, keep=keep)
         writer = packed.writeStream.outputMode("append").foreachBatch(take).trigger(availableNow=True)
         checkpoint = str(place / "checkpoint")
         with state_store(self.spark, checkpoint=checkpoint):

@@ -12,13 +12,12 @@ from itertools import zip_longest
 import numpy as np
 import pyarrow as pa
 
-from streamproof.engines.spark.stream.blobs import from_blobs
 from streamproof.engines.spark.stream.bucket import Bucket, bucket_from
-from streamproof.engines.spark.stream.chain import Chain
-from streamproof.engines.spark.stream.doors import Door, pack
-from streamproof.engines.spark.stream.links import forwarded
-from streamproof.engines.spark.stream.ship import Stage
-from streamproof.engines.spark.stream.wire import PACKED, Part, answer_schema
+from streamproof.engines.spark.stream.chain import StageChain
+from streamproof.engines.spark.stream.ports import SourcePort, pack
+from streamproof.engines.spark.stream.serving import forward
+from streamproof.engines.spark.stream.stage import StageSpec
+from streamproof.engines.spark.stream.wire import INPUT, BucketInput, from_blobs, inputs_in, output_schema, to_blob
 from streamproof.events.bag import consolidate
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
@@ -39,7 +38,7 @@ Key = tuple[int, int]
 class StageWorkers:
     """The buckets of all stages; with ``forget``, each starts every micro-batch from its saved state."""
 
-    stages: list[dict[int, Stage]]
+    stages: list[dict[int, StageSpec]]
     forget: bool = False
     buckets: dict[Key, Bucket] = field(default_factory=dict)
     saved: dict[Key, bytes] = field(default_factory=dict)
@@ -49,33 +48,33 @@ class StageWorkers:
 
     def run(self, table: pa.Table) -> list[bytes]:
         """A micro-batch, from the sources to the sink."""
-        waiting: dict[Key, list[Part]] = {}
-        names = ("source", "order", "cti", "events", "dropped", "dead", "all", "rows")
-        for row in table.to_pylist():
-            waiting.setdefault((row["query"], row["bucket"]), []).append(Part(*(row[name] for name in names)))
+        waiting: dict[Key, list[BucketInput]] = {}
+        columns = table.to_pydict()
+        for query, bucket, content in zip(columns["query"], columns["bucket"], inputs_in(columns), strict=True):
+            waiting.setdefault((query, bucket), []).append(content)
         out: list[bytes] = []
         for own in self.stages:
             for key in [key for key in waiting if key[0] in own]:
                 stage = own[key[0]]
-                answer = self._bucket(key, stage).answer(waiting.pop(key))
+                output = self._bucket(key, stage).process(waiting.pop(key))
                 self.saved[key] = self.buckets[key].save()
-                self.dropped, self.events = self.dropped + answer.dropped, self.events + answer.events
-                self.dead += [answer.dead] if answer.dead else []
-                for query, number, part in forwarded(stage, answer, key[1]):
+                self.dropped, self.events = self.dropped + output.dropped, self.events + output.events
+                self.dead += [output.dead] if output.dead else []
+                for query, number, part in forward(stage, output, key[1]):
                     waiting.setdefault((query, number), []).append(part)
-                out += [answer.rows] if answer.rows is not None and not stage.links else []
+                out += [to_blob(output.rows)] if output.rows is not None and not stage.edges else []
         assert not waiting, "everything reaches a stage"
         return out
 
-    def _bucket(self, key: Key, stage: Stage) -> Bucket:
+    def _bucket(self, key: Key, stage: StageSpec) -> Bucket:
         if self.forget or key not in self.buckets:
             self.buckets[key] = bucket_from(stage, key[1], self.saved.get(key))
         return self.buckets[key]
 
-    def batch(self, chain: Chain, table: pa.Table) -> Batch:
+    def batch(self, chain: StageChain, table: pa.Table) -> Batch:
         """A micro-batch from the sources to the sink, with the CTI that the sink knows after it."""
         schema = chain.typed.schema
-        rows = consolidate(from_blobs(self.run(table), answer_schema(schema, "rows")))
+        rows = consolidate(from_blobs(self.run(table), output_schema(schema, "rows")))
         last = [bucket.cti for (query, _), bucket in self.buckets.items() if query == chain.last]
         known = len(last) == chain.buckets(len(chain.fragments) - 1)
         return Batch(schema, rows, min(last) if known else BEGINNING)
@@ -83,7 +82,7 @@ class StageWorkers:
     @property
     def is_complete(self) -> bool:
         """Whether the end of time has reached every bucket."""
-        count = sum(stage.doors[0].buckets for own in self.stages for stage in own.values())
+        count = sum(stage.ports[0].buckets for own in self.stages for stage in own.values())
         return len(self.buckets) == count and all(bucket.cti == FOREVER for bucket in self.buckets.values())
 
 
@@ -111,9 +110,9 @@ class StageSubject:
 
 def _in_stages(case: Case, typed: Typed, registry: Registry) -> Ran:
     schedule, read = case.schedule, nodes.sources(case.plan)
-    doors = {name: Door(name, 0, case.schemas[name], "signed") for name in read}
+    ports = {name: SourcePort(name, 0, case.schemas[name], "signed") for name in read}
     buckets = 1 + schedule.seed % 8 if schedule.buckets > 1 else 1
-    chain = Chain.of(typed, doors, buckets, chained=True)
+    chain = StageChain.of(typed, ports, buckets, chained=True)
     workers = StageWorkers(chain.stages(settings_of(case, registry), schedule.emission, "rows"), schedule.restart)
     output = [workers.batch(chain, _signed(chain, given)) for given in _micro_batches(case, read)]
     broken = broken_promise(output, final=schedule.emission == "final")
@@ -133,18 +132,18 @@ def _micro_batches(case: Case, read: Sequence[str]) -> Iterator[dict[str, Batch]
     yield {name: Batch.empty(case.schemas[name], frontier=FOREVER) for name in read}
 
 
-def _signed(chain: Chain, batches: Mapping[str, Batch]) -> pa.Table:
+def _signed(chain: StageChain, batches: Mapping[str, Batch]) -> pa.Table:
     """Signed rows with their frontier, as they reach the stages."""
     found: list[dict[str, object]] = []
-    for name, doors in chain.sources().items():
-        for door in doors if name in batches else ():
+    for name, ports in chain.sources().items():
+        for port in ports if name in batches else ():
             batch = batches[name]
-            rows = pack(door, unkeyed(batch.rows), 0).to_pylist()
+            rows = pack(port, unkeyed(batch.rows), 0).to_pylist()
             reached = {row["bucket"] for row in rows}
-            empty = {"query": door.query, "source": door.number, "order": 0, "events": 0, "dropped": 0}
-            rows += [{**empty, "bucket": number} for number in range(door.buckets) if number not in reached]
+            empty = {"query": port.query, "source": port.number, "order": 0, "events": 0, "dropped": 0}
+            rows += [{**empty, "bucket": number} for number in range(port.buckets) if number not in reached]
             found += [{**row, "cti": batch.frontier} for row in rows]
-    return pa.Table.from_pylist(found, schema=PACKED)
+    return pa.Table.from_pylist(found, schema=INPUT)
 
 
 def unkeyed(rows: pa.Table) -> pa.Table:

@@ -6,26 +6,26 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from streamproof.engines.spark.stream.chain import Chain
-from streamproof.engines.spark.stream.doors import pack
-from streamproof.engines.spark.stream.wire import PACKED
+from streamproof.engines.spark.stream.chain import StageChain
+from streamproof.engines.spark.stream.ports import pack
+from streamproof.engines.spark.stream.wire import INPUT
 from streamproof.workbench.stages import unkeyed
 from tests.spark.stream.splitting import Subject, cut_into
 
 
-def chain_of(subject: Subject, *, first: int = 0) -> Chain:
+def chain_of(subject: Subject, *, first: int = 0) -> StageChain:
     """The stages of a subject, cut wherever its key changes."""
-    doors = {door.name: door for door in subject.stage.doors}
-    return Chain.of(subject.typed, doors, subject.buckets, chained=True, first=first)
+    ports = {port.name: port for port in subject.stage.ports}
+    return StageChain.of(subject.typed, ports, subject.buckets, chained=True, first=first)
 
 
-def micro_batches(subject: Subject, chain: Chain, count: int, seed: int) -> Iterator[pa.Table]:
+def micro_batches(subject: Subject, chain: StageChain, count: int, seed: int) -> Iterator[pa.Table]:
     """The input of a chain, cut at random into so many micro-batches."""
     for chunks in cut_into(subject, count, seed):
         found = [
-            pack(door, unkeyed(chunk.rows), order)
-            for name, doors in chain.sources().items()
+            pack(port, unkeyed(chunk.rows), order)
+            for name, ports in chain.sources().items()
             for order, chunk in enumerate(chunks[name])
-            for door in doors
+            for port in ports
         ]
-        yield pa.Table.from_batches(found, schema=PACKED)
+        yield pa.Table.from_batches(found, schema=INPUT)

@@ -11,12 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamproof.engines.spark.failures import error_from
-from streamproof.engines.spark.stream.blobs import from_blobs
-from streamproof.engines.spark.stream.chain import Chain
-from streamproof.engines.spark.stream.query import chained, hosted
+from streamproof.engines.spark.stream.chain import StageChain
+from streamproof.engines.spark.stream.query import chained, stateful_stage
 from streamproof.engines.spark.stream.running import state_store
-from streamproof.engines.spark.stream.ship import Shipment
-from streamproof.engines.spark.stream.wire import PACKED, PACKED_DDL, answer_schema
+from streamproof.engines.spark.stream.stage import QueryBytes
+from streamproof.engines.spark.stream.wire import INPUT, ddl, from_blobs, output_schema
 from streamproof.events.history import History
 from tests.spark.stream.chaining import chain_of
 from tests.spark.stream.chaining import micro_batches as chained_batches
@@ -33,7 +32,7 @@ def run_together(
     """The result of every subject, all run in one streaming query."""
     numbered = [subject.numbered(n) for n, subject in enumerate(subjects)]
     _write_batches(numbered, folder / "in", batches)
-    frame = spark.readStream.schema(PACKED_DDL).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+    frame = spark.readStream.schema(ddl(INPUT)).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     answers: list[pa.Table] = []
     seen: list[int] = []
 
@@ -41,7 +40,7 @@ def run_together(
         seen.append(number)
         answers.append(batch.select("query", "cti", "rows").toArrow())
 
-    packed = hosted(frame, Shipment.of([subject.stage for subject in numbered]), keep=keep)
+    packed = stateful_stage(frame, QueryBytes.of([subject.stage for subject in numbered]), keep=keep)
     writer = packed.writeStream.outputMode("append").foreachBatch(take).trigger(availableNow=True)
     with state_store(spark):
         query = writer.option("checkpointLocation", str(folder / "checkpoint")).start()
@@ -58,7 +57,7 @@ def run_chains(
     spark: SparkSession, subjects: Sequence[Subject], folder: Path, *, batches: int, restart: int, keep: bool = True
 ) -> list[History]:
     """The result of every subject in chained stages, all in one streaming query that is started twice."""
-    chains: list[Chain] = []
+    chains: list[StageChain] = []
     for subject in subjects:
         chains.append(chain_of(subject, first=sum(len(chain.fragments) for chain in chains)))
     staged = [
@@ -79,8 +78,8 @@ def run_chains(
     for first, last in ((0, restart), (restart, batches)):
         for number in range(first, last):
             _write(pa.concat_tables([tables[number] for tables in cut]), folder / "in", number)
-        frame = spark.readStream.schema(PACKED_DDL).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-        packed = chained([frame, *[None] * (layers - 1)], [Shipment.of(host) for host in hosts], keep=keep)
+        frame = spark.readStream.schema(ddl(INPUT)).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+        packed = chained([frame, *[None] * (layers - 1)], [QueryBytes.of(host) for host in hosts], keep=keep)
         writer = packed.writeStream.outputMode("append").foreachBatch(take).trigger(availableNow=True)
         with state_store(spark):
             writer.option("checkpointLocation", str(folder / "checkpoint")).start().awaitTermination()
@@ -97,11 +96,11 @@ def _write_batches(subjects: Sequence[Subject], folder: Path, count: int) -> Non
 
 def _write(table: pa.Table, folder: Path, number: int) -> None:
     file = folder / f"{number:03}.parquet"
-    pq.write_table(table.cast(PACKED), file)
+    pq.write_table(table.cast(INPUT), file)
     os.utime(file, (1e9 + number, 1e9 + number))  # Spark reads files in the order of these
 
 
 def _result(subject: Subject, answers: pa.Table) -> History:
     mine = answers.filter(pa.compute.equal(answers["query"], subject.query))
-    schema = answer_schema(subject.typed.schema, subject.emit)
+    schema = output_schema(subject.typed.schema, subject.emit)
     return history_of(subject, from_blobs(mine["rows"].drop_null().to_pylist(), schema))

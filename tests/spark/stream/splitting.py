@@ -11,14 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from streamproof.engines.base import Settings
-from streamproof.engines.spark.stream.arrivals import advanced_sources
-from streamproof.engines.spark.stream.doors import BUCKET, Door, pack
+from streamproof.engines.spark.stream.chain import advanced_sources
 from streamproof.engines.spark.stream.keys import split_by
-from streamproof.engines.spark.stream.ship import Stage
-from streamproof.engines.spark.stream.wire import PACKED, Emit, Part
+from streamproof.engines.spark.stream.ports import BUCKET, SourcePort, pack
+from streamproof.engines.spark.stream.stage import StageSpec
+from streamproof.engines.spark.stream.wire import INPUT, Emit
 from streamproof.events.encode import cti
 from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import FOREVER
+from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 
 
@@ -43,13 +44,13 @@ class Subject:
         return 1 if self.splitting is None else self.buckets
 
     @property
-    def stage(self) -> Stage:
+    def stage(self) -> StageSpec:
         settings = self.settings
         advanced = advanced_sources(self.typed)
-        doors = tuple(self._door(n, name, is_advanced=name in advanced) for n, name in enumerate(self.streams))
-        return Stage(
+        ports = tuple(self._port(n, name, advanced.get(name)) for n, name in enumerate(self.streams))
+        return StageSpec(
             self.typed,
-            doors,
+            ports,
             settings.registry,
             settings.limits,
             horizon=settings.horizon,
@@ -57,10 +58,10 @@ class Subject:
             journal=self.journal,
         )
 
-    def _door(self, number: int, name: str, *, is_advanced: bool) -> Door:
+    def _port(self, number: int, name: str, advance: nodes.AdvanceTime | None) -> SourcePort:
         schema = self.streams[name].schema
-        door = Door(name, number, schema, "physical", self.count, query=self.query)
-        return replace(door, keeps_events=is_advanced, tells_all=is_advanced)
+        port = SourcePort(name, number, schema, "physical", self.count, query=self.query)
+        return replace(port, keeps_events=advance is not None, advance=advance)
 
     def numbered(self, query: int) -> Subject:
         return replace(self, query=query)
@@ -70,11 +71,11 @@ def micro_batches(subject: Subject, count: int, seed: int) -> Iterator[pa.Table]
     """The input as packed rows, cut at random into so many micro-batches; the last one brings the end of time."""
     for chunks in cut_into(subject, count, seed):
         batches = [
-            pack(door, with_buckets(subject, door, chunk), order)
-            for door in subject.stage.doors
-            for order, chunk in enumerate(chunks[door.name])
+            pack(port, with_buckets(subject, port, chunk), order)
+            for port in subject.stage.ports
+            for order, chunk in enumerate(chunks[port.name])
         ]
-        yield pa.Table.from_batches(batches, schema=PACKED)
+        yield pa.Table.from_batches(batches, schema=INPUT)
 
 
 def cut_into(subject: Subject, count: int, seed: int) -> Iterator[dict[str, list[PhysicalStream]]]:
@@ -98,9 +99,9 @@ def _chunk(stream: PhysicalStream, cuts: Sequence[int], number: int, count: int)
         yield chunk
 
 
-def with_buckets(subject: Subject, door: Door, chunk: PhysicalStream) -> pa.Table:
+def with_buckets(subject: Subject, port: SourcePort, chunk: PhysicalStream) -> pa.Table:
     """The chunk in normal form: the bucket of each row first."""
-    columns = (subject.splitting or {}).get(door.name, ())
+    columns = (subject.splitting or {}).get(port.name, ())
     keys = [chunk.payload[name].to_pylist() for name in columns]
     numbers = [_hash([key[n] for key in keys]) % subject.count for n in range(len(chunk))]
     bucket = pa.array(np.array(numbers, np.int32))
@@ -110,12 +111,3 @@ def with_buckets(subject: Subject, door: Door, chunk: PhysicalStream) -> pa.Tabl
 def _hash(values: list[object]) -> int:
     shown = [repr(abs(value) if isinstance(value, float) else value) for value in values]
     return zlib.crc32("|".join(shown).encode())
-
-
-def parts_by_bucket(table: pa.Table) -> dict[int, list[Part]]:
-    """What each bucket gets of a micro-batch."""
-    found: dict[int, list[Part]] = {}
-    for row in table.to_pylist():
-        part = Part(*(row[name] for name in ("source", "order", "cti", "events", "dropped", "dead", "all", "rows")))
-        found.setdefault(row["bucket"], []).append(part)
-    return found

@@ -11,12 +11,12 @@ import pytest
 
 from streamproof.engines.spark.failures import WorkerError
 from streamproof.engines.spark.stream.arrivals import Arrivals
-from streamproof.engines.spark.stream.doors import Door, pack
+from streamproof.engines.spark.stream.ports import SourcePort, pack
 from streamproof.events.schema import Schema
 from streamproof.events.stream import CTI
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
-from tests.spark.stream.splitting import parts_by_bucket
+from streamproof.workbench.buckets import inputs_by_bucket
 
 SCHEMA = Schema.of({"v": "int64"})
 
@@ -31,14 +31,14 @@ def inserts(starts: list[int | None], buckets: int) -> pa.Table:
 
 def through(starts: list[int], buckets: int, cut: int) -> tuple[list[tuple[int, int]], int, set[int], set[int]]:
     """The events that get through, how many do not, which CTIs the buckets end with, and the letters."""
-    door = Door("S", 0, SCHEMA, "inserts", buckets, keeps_events=True, tells_all=True, policy="dead_letter")
     node = nodes.AdvanceTime(nodes.Source("S"), every=3, delay=2)
-    arrivals = [Arrivals(door, node, bucket) for bucket in range(buckets)]
+    port = SourcePort("S", 0, SCHEMA, "inserts", buckets, keeps_events=True, policy="dead_letter", advance=node)
+    arrivals = [Arrivals(port, bucket) for bucket in range(buckets)]
     kept: list[tuple[int, int]] = []
     dropped, letters, ctis = 0, set[int](), dict[int, int]()
     table = inserts(starts, buckets)
     for order, part in enumerate((table.slice(0, cut), table.slice(cut))):
-        for bucket, parts in parts_by_bucket(pa.Table.from_batches([pack(door, part, order)])).items():
+        for bucket, parts in inputs_by_bucket(pa.Table.from_batches([pack(port, part, order)])).items():
             events, late = arrivals[bucket].take(parts)
             rows = events.rows.to_pylist()
             kept += [(row["le"], row["v"]) for row in rows if row["kind"] != CTI]
@@ -68,9 +68,9 @@ def test_lateness_does_not_depend_on_buckets_or_batches() -> None:
 )
 def test_rows_that_cannot_be_events(starts: list[int | None], text: str) -> None:
     with pytest.raises(WorkerError, match=text.replace("±", r".*").replace("^", r"\^")):
-        pack(Door("S", 0, SCHEMA, "inserts"), inserts(starts, 1), 0)
-    door = Door("S", 0, SCHEMA, "inserts", policy="dead_letter")
-    row = pack(door, inserts(starts, 1), 0).to_pylist()[0]
+        pack(SourcePort("S", 0, SCHEMA, "inserts"), inserts(starts, 1), 0)
+    port = SourcePort("S", 0, SCHEMA, "inserts", policy="dead_letter")
+    row = pack(port, inserts(starts, 1), 0).to_pylist()[0]
     assert (row["events"], row["dropped"]) == (2, 1)
     letter = json.loads(row["dead"])
     assert (letter["source"], letter["why"], letter["event"]["payload"]) == ("S", text, {"v": 1})

@@ -10,10 +10,9 @@ import pytest
 
 from streamproof.engines.base import Settings
 from streamproof.engines.local import LocalEngine
-from streamproof.engines.spark.stream.blobs import from_blobs
 from streamproof.engines.spark.stream.bucket import VERSION, Bucket, bucket_from, cut, joined
-from streamproof.engines.spark.stream.ship import Shipment, opened
-from streamproof.engines.spark.stream.wire import answer_schema
+from streamproof.engines.spark.stream.stage import QueryBytes, opened
+from streamproof.engines.spark.stream.wire import from_blobs, output_schema, to_blob
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.advance import Advance
 from streamproof.events.batch import Batch
@@ -23,9 +22,10 @@ from streamproof.events.schema import Schema
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, check
+from streamproof.workbench.buckets import inputs_by_bucket
 from streamproof.workbench.draw.plans import seeded_case
 from streamproof.workbench.modules import all_modules
-from tests.spark.stream.splitting import Subject, micro_batches, parts_by_bucket
+from tests.spark.stream.splitting import Subject, micro_batches
 
 
 def random_subject(seed: int) -> Subject:
@@ -51,21 +51,21 @@ def expected(subject: Subject) -> History | str:
 
 
 def run_in_buckets(subject: Subject, *, batches: int, seed: int, forget: bool) -> History:
-    """What the buckets' answers add up to; with ``forget`` each starts every micro-batch from its saved state."""
+    """What the buckets' outputs add up to; with ``forget`` each starts every micro-batch from its saved state."""
     stage = subject.stage
     buckets: dict[int, Bucket] = {}
     saved: dict[int, bytes] = {}
     blobs: list[bytes] = []
     for table in micro_batches(subject, batches, seed):
-        for number, parts in parts_by_bucket(table).items():
+        for number, parts in inputs_by_bucket(table).items():
             bucket = bucket_from(stage, number, saved.get(number)) if forget else buckets.get(number)
             bucket = bucket or Bucket(stage, number)
-            answer = bucket.answer(parts)
-            blobs += [answer.rows] if answer.rows is not None else []
+            output = bucket.process(parts)
+            blobs += [to_blob(output.rows)] if output.rows is not None else []
             saved[number], buckets[number] = bucket.save(), bucket
     assert len(buckets) == subject.count, "the end of time reaches every bucket"
     assert all(bucket.cti == FOREVER for bucket in buckets.values())
-    rows = from_blobs(blobs, answer_schema(subject.typed.schema, subject.emit))
+    rows = from_blobs(blobs, output_schema(subject.typed.schema, subject.emit))
     return history_of(subject, rows)
 
 
@@ -126,11 +126,11 @@ def _per_key(source: nodes.Node, schema: Schema) -> Typed:
 
 def test_a_query_survives_the_way_to_a_worker() -> None:
     subject = random_subject(3)
-    shipment = Shipment.of([subject.stage])
-    stage = opened(shipment.queries[0], shipment.digests[0])
+    queries = QueryBytes.of([subject.stage])
+    stage = opened(queries.queries[0], queries.digests[0])
     assert stage.typed.schema == subject.typed.schema
     assert {m.name for m in stage.registry} == {m.name for m in subject.settings.registry}
-    assert [d.name for d in stage.doors] == [d.name for d in subject.stage.doors]
+    assert [d.name for d in stage.ports] == [d.name for d in subject.stage.ports]
 
 
 def test_a_state_of_another_version_is_refused() -> None:

@@ -12,13 +12,12 @@ import streamproof as sp
 from streamproof.engines.base import Settings, prepare
 from streamproof.engines.spark.output import read_output
 from streamproof.engines.spark.sinks import FileSink
-from streamproof.engines.spark.stream.blobs import from_blobs
 from streamproof.engines.spark.stream.bucket import bucket_from
-from streamproof.engines.spark.stream.chain import Chain
-from streamproof.engines.spark.stream.doors import Door
+from streamproof.engines.spark.stream.chain import StageChain
 from streamproof.engines.spark.stream.files import FileRun, run_files
-from streamproof.engines.spark.stream.ship import Stage
-from streamproof.engines.spark.stream.wire import Part, answer_schema
+from streamproof.engines.spark.stream.ports import SourcePort
+from streamproof.engines.spark.stream.stage import StageSpec
+from streamproof.engines.spark.stream.wire import BucketInput, from_blobs, output_schema
 from streamproof.errors import InputError, RunError
 from streamproof.events.encode import cti
 from streamproof.events.history import History
@@ -54,7 +53,7 @@ def in_stages(
     workers = StageWorkers(chain.stages(subject.settings, emission, subject.emit), forget)
     blobs = [blob for table in micro_batches(subject, chain, batches, seed) for blob in workers.run(table)]
     assert workers.is_complete, "the end of time reaches every bucket of every stage"
-    return history_of(subject, from_blobs(blobs, answer_schema(subject.typed.schema, subject.emit)))
+    return history_of(subject, from_blobs(blobs, output_schema(subject.typed.schema, subject.emit)))
 
 
 @pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 20), marks=pytest.mark.slow)], ids=["few", "many"])
@@ -84,16 +83,16 @@ def test_emission_is_a_matter_of_the_last_stage(emission: Emission) -> None:
 
 def test_a_bucket_works_with_the_least_cti_of_those_before_it() -> None:
     schema = sp.Schema.of({"v": "int64"})
-    door = Door("#1", 0, schema, "signed", upstream=2)
-    stage = Stage(check(nodes.Source("#1"), {"#1": schema}), (door,), Settings().registry, Settings().limits)
+    port = SourcePort("#1", 0, schema, "signed", upstream=2)
+    stage = StageSpec(check(nodes.Source("#1"), {"#1": schema}), (port,), Settings().registry, Settings().limits)
     bucket = bucket_from(stage, 0, None)
     told = [(0, 10), (1, 5), (0, 20), (1, 12), (1, 11), (1, sp.FOREVER)]  # who says it, and what
-    answers = []
+    outputs = []
     for number, time in told:
-        answers.append(bucket.answer([Part(0, number, time, 0)]))
+        outputs.append(bucket.process([BucketInput(0, number, time, 0)]))
         bucket = bucket_from(stage, 0, bucket.save())
-    assert [answer.cti for answer in answers] == [BEGINNING, 5, 5, 12, 12, 20]
-    assert [answer.advanced for answer in answers] == [False, True, False, True, False, True]
+    assert [output.cti for output in outputs] == [BEGINNING, 5, 5, 12, 12, 20]
+    assert [output.advanced for output in outputs] == [False, True, False, True, False, True]
 
 
 def test_no_stage_sees_one_of_its_inputs_ahead_of_another() -> None:
@@ -120,8 +119,8 @@ def test_what_a_source_has_is_counted_at_one_of_its_doors() -> None:
     subject = Subject(typed, streams, Settings(), buckets=3)
     found = []
     for chained in (False, True):
-        doors = {door.name: replace(door, policy="dead_letter") for door in subject.stage.doors}
-        chain = Chain.of(typed, doors, 3, chained=chained)
+        ports = {port.name: replace(port, policy="dead_letter") for port in subject.stage.ports}
+        chain = StageChain.of(typed, ports, 3, chained=chained)
         assert len(chain.fragments) == (3 if chained else 1)
         workers = StageWorkers(chain.stages(Settings(), "speculative", "rows"))
         batches = [workers.batch(chain, table) for table in micro_batches(subject, chain, 1, 0)]
@@ -158,7 +157,7 @@ def test_every_shape_in_one_streaming_query(spark: SparkSession, folder: Path) -
 @pytest.mark.slow
 @pytest.mark.parametrize("keep", [True, False])
 def test_random_plans_in_one_streaming_query(spark: SparkSession, folder: Path, keep: bool) -> None:
-    """With ``keep`` off, every bucket of every stage is rebuilt from its image and journal in every micro-batch."""
+    """With ``keep`` off, every bucket of every stage is rebuilt from its savepoint and journal in every micro-batch."""
     subjects, wanted = [], []
     for seed in range(3000 + 200 * keep, 3200 + 200 * keep):
         subject = random_subject(seed)

@@ -14,7 +14,7 @@ import pytest
 
 import streamproof as sp
 from streamproof.engines.base import Settings
-from streamproof.engines.spark.metrics import Metrics
+from streamproof.engines.spark.metrics import StreamMetrics
 from streamproof.engines.spark.output import read_output
 from streamproof.engines.spark.sinks import FileSink, OutputBatch
 from streamproof.engines.spark.stream.files import FileRun, run_files
@@ -34,7 +34,7 @@ def test_files_of_any_format_are_read_to_the_end(spark: SparkSession, folder: Pa
     mapping = sp.ColumnMapping(start="at", duration=40, rename={"k": "name"})
     told: list[tuple[int, int]] = []
 
-    def watcher(batch: OutputBatch, metrics: Metrics) -> None:
+    def watcher(batch: OutputBatch, metrics: StreamMetrics) -> None:
         told.append((batch.number, metrics.as_dict()["events"]))
 
     inputs = {"S": folder / "sales.jsonl", "R": folder / "rates.csv"}

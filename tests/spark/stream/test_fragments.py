@@ -6,7 +6,8 @@ import pytest
 
 import streamproof as sp
 from streamproof.engines.base import Settings, prepare
-from streamproof.engines.spark.stream.fragments import cut, described, holds_state
+from streamproof.engines.spark.stream.chain import cut, described
+from streamproof.engines.spark.stream.keys import holds_state
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, check
 from tests.spark.stream.chained_plans import BY_J, BY_K, CHAINED, R, S, stream

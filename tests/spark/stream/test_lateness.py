@@ -1,4 +1,4 @@
-"""The rules of streams hold inside of a micro-batch too: doors and buckets refuse what the validator refuses."""
+"""The rules of streams hold inside of a micro-batch too: ports and buckets refuse what the validator refuses."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 import streamproof as sp
 from streamproof.engines.spark.failures import WorkerError, error_from
 from streamproof.engines.spark.stream.bucket import Bucket
-from streamproof.engines.spark.stream.doors import CONTROL, Door, cti_of, pack
-from streamproof.engines.spark.stream.ship import Stage
+from streamproof.engines.spark.stream.ports import CONTROL, SourcePort, cti_of, pack
+from streamproof.engines.spark.stream.stage import StageSpec
 from streamproof.errors import StreamproofError
 from streamproof.events.event import Cti, Event, Insert, Retract
 from streamproof.events.schema import Schema
@@ -23,12 +23,12 @@ from streamproof.plan import nodes
 from streamproof.plan.check import check
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Registry
-from tests.spark.stream.splitting import parts_by_bucket
+from streamproof.workbench.buckets import inputs_by_bucket
 
 SCHEMA = Schema.of({"v": "int64"})
-STAGE = Stage(
+STAGE = StageSpec(
     check(nodes.Source("S"), {"S": SCHEMA}),
-    (Door("S", 0, SCHEMA, "physical", in_order=True),),
+    (SourcePort("S", 0, SCHEMA, "physical", in_order=True),),
     Registry(),
     Limits(),
 )
@@ -80,21 +80,21 @@ def what_counts(stream: PhysicalStream) -> PhysicalStream:
     return PhysicalStream.from_events(kept, schema=stream.schema)
 
 
-def in_buckets(stream: PhysicalStream, choices: random.Random, door: Door) -> str:
+def in_buckets(stream: PhysicalStream, choices: random.Random, port: SourcePort) -> str:
     """The verdict when the stream comes cut into micro-batches, partitions and Arrow batches."""
-    bucket = Bucket(replace(STAGE, doors=(door,)), 0)
+    bucket = Bucket(replace(STAGE, ports=(port,)), 0)
     names = [*CONTROL["physical"], "p0"]
     try:
         for micro_batch in cut(stream, choices):
             packed: list[pa.RecordBatch] = []
-            for partition, rows in enumerate(cut(micro_batch, choices) if door.in_order else [micro_batch]):
+            for partition, rows in enumerate(cut(micro_batch, choices) if port.in_order else [micro_batch]):
                 after = -(1 << 62)
                 for number, piece in enumerate(cut(rows, choices)):
                     table = piece.rows.rename_columns(names)
-                    packed.append(pack(door, table, (partition << 32) + number, after=after))
+                    packed.append(pack(port, table, (partition << 32) + number, after=after))
                     after = max(after, cti_of(packed[-1]))
-            for parts in parts_by_bucket(pa.Table.from_batches(packed)).values() if packed else ():
-                bucket.answer(parts)
+            for parts in inputs_by_bucket(pa.Table.from_batches(packed)).values() if packed else ():
+                bucket.process(parts)
     except WorkerError as error:
         return error_from(str(error)).name
     except StreamproofError as error:
@@ -110,14 +110,14 @@ def cut(stream: PhysicalStream, choices: random.Random) -> list[PhysicalStream]:
 @pytest.mark.parametrize("in_order", [True, False])
 @pytest.mark.parametrize("keeps_events", [True, False])
 def test_the_rules_of_streams_hold_however_one_is_cut(in_order: bool, keeps_events: bool) -> None:
-    door = replace(STAGE.doors[0], in_order=in_order, keeps_events=keeps_events)
+    port = replace(STAGE.ports[0], in_order=in_order, keeps_events=keeps_events)
     seen = {"legal": 0, "cti_violation": 0, "cti_backwards": 0}
     seen |= {"unmatched_retraction": 0, "duplicate_id": 0} if keeps_events else {}
     for seed in range(800):
         choices = random.Random(seed)
         stream = PhysicalStream.from_events(drawn(choices, whole=keeps_events), schema=SCHEMA)
         wanted = judged(stream)
-        found = in_buckets(stream, choices, door)
+        found = in_buckets(stream, choices, port)
         if wanted == "legal":
             assert found == "legal", f"seed {seed}: {stream}"
         elif found == "legal":
@@ -141,8 +141,8 @@ def test_a_row_that_is_taken_back_must_be_there() -> None:
             for le, w, v in batch:
                 totals[le, v] = totals.get((le, v), 0) + w
             legal &= min(totals.values(), default=0) >= 0
-        door = Door("S", 0, SCHEMA, "signed")
-        stage = replace(STAGE, typed=COUNTED, doors=(door,))
+        port = SourcePort("S", 0, SCHEMA, "signed")
+        stage = replace(STAGE, typed=COUNTED, ports=(port,))
         bucket = Bucket(stage, 0)
         try:
             for number, batch in enumerate(batches):
@@ -153,8 +153,8 @@ def test_a_row_that_is_taken_back_must_be_there() -> None:
                     [v for *_, v in batch],
                 ]
                 table = pa.Table.from_arrays([pa.array(column, pa.int64()) for column in columns], names=names)
-                parts = parts_by_bucket(pa.Table.from_batches([pack(door, table, number)]))
-                bucket.answer(parts.get(0, []))
+                parts = inputs_by_bucket(pa.Table.from_batches([pack(port, table, number)]))
+                bucket.process(parts.get(0, []))
                 state, bucket = bucket.save(), Bucket(stage, 0)
                 bucket.restore(state)
         except StreamproofError as error:

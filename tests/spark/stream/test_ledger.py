@@ -16,7 +16,7 @@ import pytest
 import streamproof as sp
 from streamproof.engines.spark.stream import spool as spooling
 from streamproof.engines.spark.stream.checkpoint import Lock
-from streamproof.engines.spark.stream.ledger import Ledger, Listing, refuse_unfinished
+from streamproof.engines.spark.stream.ledger import FileLedger, Listing, refuse_unfinished
 from streamproof.engines.spark.stream.spool import refuse_damaged, spool
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.files import Reader
@@ -44,9 +44,9 @@ def lay(place: Path, name: str, rows: Any, time: float = 1e9) -> Path:
     return file
 
 
-def take(place: Path, checkpoint: Path, **read_as: Any) -> Ledger:
+def take(place: Path, checkpoint: Path, **read_as: Any) -> FileLedger:
     """What a run does with the files of a source before Spark reads anything."""
-    ledger = Ledger(checkpoint / "spool/S", read_as)
+    ledger = FileLedger(checkpoint / "spool/S", read_as)
     listing = Listing.of(place)
     new = ledger.new(listing)
     if listing.is_parquet:
@@ -58,7 +58,7 @@ def take(place: Path, checkpoint: Path, **read_as: Any) -> Ledger:
     return ledger
 
 
-def rows(ledger: Ledger) -> list[tuple[int, str]]:
+def rows(ledger: FileLedger) -> list[tuple[int, str]]:
     """What Spark finds in the spool, in its order: starts and ids."""
     files = sorted(ledger.folder.glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
     tables = [pq.read_table(file) for file in files]

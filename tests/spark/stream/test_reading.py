@@ -20,7 +20,7 @@ from streamproof.engines.spark.output import read_output
 from streamproof.engines.spark.session import meaning
 from streamproof.engines.spark.sinks import FileSink
 from streamproof.engines.spark.stream.files import FileRun, run_files
-from streamproof.engines.spark.stream.native import spark_reads
+from streamproof.engines.spark.stream.spool import spark_reads
 from streamproof.engines.spark.zones import instants
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.files.zones import instant

@@ -23,7 +23,7 @@ from streamproof.engines.spark.output import read_output
 from streamproof.engines.spark.sinks import CallSink, FileSink, Sink
 from streamproof.engines.spark.sources import ChangeFeed
 from streamproof.engines.spark.stream.files import FileRun, run_files
-from streamproof.engines.spark.stream.query import Options, StreamQuery, make_query
+from streamproof.engines.spark.stream.query import StreamOptions, StreamQuery, make_query
 from streamproof.errors import InputError
 from streamproof.events.files import ColumnMapping
 from streamproof.plan.limits import Limits
@@ -131,7 +131,7 @@ def settings_of_streams() -> set[str]:
     """Everything that a streaming run can be told, by anybody."""
     ways = (on, SparkEngine, make_query, StreamQuery.start, run_files, FileSink, CallSink)
     found = {name for way in ways for name in inspect.signature(way).parameters} - {"engine_name"}
-    return found | {field.name for kind in (Options, FileRun, Settings) for field in fields(kind)} - {"registry"}
+    return found | {field.name for kind in (StreamOptions, FileRun, Settings) for field in fields(kind)} - {"registry"}
 
 
 def test_every_setting_is_claimed_or_free() -> None:
@@ -219,7 +219,7 @@ def test_what_may_change_is_harmless(spark: SparkSession, folder: Path) -> None:
     run_files(spark, run, FileSink(folder / "out", content="rows", compact=False))
     laid(folder / "in", files=range(3, 7))
     changed = {"buckets": 2, "keep_in_memory": False, "on_error": "fail"}
-    with lowered({"journal.least": 0, "journal.piece": 16, "journal.kept": 0, "doors.rows": 4}):
+    with lowered({"journal.least": 0, "journal.piece": 16, "journal.kept": 0, "ports.rows": 4}):
         settings = Settings(on_module_error="dead_letter")
         run = FileRun(PLAN.plan, {"S": folder / "in"}, folder / "cp", settings, "at", 3, options=changed)
         sink = FileSink(folder / "out", content="rows", on_step=lambda _step, _number: None)

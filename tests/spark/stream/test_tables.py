@@ -1,4 +1,4 @@
-"""Stream mode over real streaming tables, from the public door to files: mappings, policies, errors, sinks."""
+"""Stream mode over real streaming tables, from the public port to files: mappings, policies, errors, sinks."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_a_table_with_kinds_alone_has_inserts_and_ctis(spark: SparkSession, fold
     frame = table_stream(spark, write_files(folder / "in", [MARKED.slice(0, 3), MARKED.slice(3)]))
     stream = sp.source("S").tumbling(5).aggregate(n=sp.count(), s=sp.sum("v"))
     query = job(spark, stream).stream({"S": frame}, time=MARKS, checkpoint=folder / "cp")
-    assert [(door.form, door.is_even) for door in query.doors] == [("marked", True)]
+    assert [(port.form, port.is_even) for port in query.ports] == [("marked", True)]
     running = query.start(FileSink(folder / "out", content="cht"), trigger=NOW)
     running.wait()
     found = [(r.le, r.payload["n"], r.payload["s"]) for r in read_output(folder / "out").to_rows()]

@@ -1,6 +1,6 @@
 """What a streaming run has done so far: events, corrections, live state, how far behind it is, and where time goes.
 
->>> metrics = Metrics("quakes")
+>>> metrics = StreamMetrics("quakes")
 >>> metrics.add_batch({"events": 50, "outputs": 7, "corrections": 1}, cti=40, latest=55)
 >>> metrics.as_dict()["lag"], metrics.as_dict()["events"]
 (15, 50)
@@ -41,7 +41,7 @@ _LEVELS: Final = {
 _BY_STAGE: Final = ("events", "outputs", "corrections", "micros", "live", "state")
 
 
-class Metrics:
+class StreamMetrics:
     """Counters of one run; safe to read while it goes on."""
 
     def __init__(self, query: str = "streamproof") -> None:

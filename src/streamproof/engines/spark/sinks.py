@@ -41,8 +41,7 @@ from streamproof.engines.spark.output import (
     replaced,
 )
 from streamproof.engines.spark.positions import note_of, refuse_lost, refuse_other_place
-from streamproof.engines.spark.stream.blobs import from_blobs
-from streamproof.engines.spark.stream.wire import Emit, answer_schema
+from streamproof.engines.spark.stream.wire import Emit, from_blobs, output_schema
 from streamproof.errors import InputError
 from streamproof.events import jsontext
 from streamproof.events.bag import consolidate
@@ -62,7 +61,7 @@ class SinkContext:
     schema: Schema
     buckets: int
     run: str  # the checkpoint's name
-    query: int = 0  # which of the queries in the answers is the output
+    query: int = 0  # which of the queries that run together is the output
     layers: Mapping[int, int] = field(default_factory=dict)  # the stage of each query
     checkpoint: Path | None = None  # where Spark notes how far it is
 
@@ -94,33 +93,33 @@ class Sink(Protocol):
 
 
 class Receiver:
-    """What stands between Spark and a sink: it puts the answers of the buckets together."""
+    """What stands between Spark and a sink: it puts the outputs of the buckets together."""
 
     def __init__(self, sink: Sink, context: SinkContext) -> None:
         self.sink, self.context = sink, context
         self._frontiers = sink.open(context)
 
-    def take(self, number: int, answers: pa.Table) -> OutputBatch:
+    def take(self, number: int, outputs: pa.Table) -> OutputBatch:
         """Hand a micro-batch to the sink. The CTI of the output is the least of all buckets."""
-        counts, stages = _counts(answers, self.context)
-        dead = b"".join(answers["dead"].drop_null().to_pylist())
-        answers = answers.filter(pc.equal(answers["query"], self.context.query))
-        for bucket, cti in zip(answers["bucket"].to_pylist(), answers["cti"].to_pylist(), strict=True):
+        counts, stages = _counts(outputs, self.context)
+        dead = b"".join(outputs["dead"].drop_null().to_pylist())
+        outputs = outputs.filter(pc.equal(outputs["query"], self.context.query))
+        for bucket, cti in zip(outputs["bucket"].to_pylist(), outputs["cti"].to_pylist(), strict=True):
             self._frontiers[bucket] = max(cti, self._frontiers.get(bucket, BEGINNING))
         everywhere = len(self._frontiers) == self.context.buckets
         cti = min(self._frontiers.values()) if everywhere else BEGINNING
-        order = answers.sort_by("bucket")
-        rows = from_blobs(order["rows"].drop_null().to_pylist(), answer_schema(self.context.schema, self.sink.emit))
+        order = outputs.sort_by("bucket")
+        rows = from_blobs(order["rows"].drop_null().to_pylist(), output_schema(self.context.schema, self.sink.emit))
         batch = OutputBatch(number, rows, cti, dead, counts, stages)
         self.sink.write(batch, self._frontiers)
         return batch
 
 
-def _counts(answers: pa.Table, context: SinkContext) -> tuple[dict[str, int], dict[int, dict[str, int]]]:
+def _counts(outputs: pa.Table, context: SinkContext) -> tuple[dict[str, int], dict[int, dict[str, int]]]:
     """The counts of a micro-batch, and those of each stage. What went out went out of the last stage."""
     names = ("events", "outputs", "corrections", "dropped", "live", "state", "micros", "latest")
-    columns = {name: ints(answers[name]) for name in names}
-    queries = ints(answers["query"])
+    columns = {name: ints(outputs[name]) for name in names}
+    queries = ints(outputs["query"])
     own = queries == context.query
     counts = {name: int(columns[name][own if name in OF_OUTPUT else slice(None)].sum()) for name in names[:-1]}
     counts["latest"] = int(columns["latest"].max(initial=BEGINNING))

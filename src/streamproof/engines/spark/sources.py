@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from streamproof.engines.claims import Claim, plain
 from streamproof.engines.spark.origins import origin
 from streamproof.engines.spark.rows import quoted
-from streamproof.engines.spark.stream.doors import BUCKET, WITH_KINDS, Form
+from streamproof.engines.spark.stream.ports import BUCKET, WITH_KINDS, Form
 from streamproof.engines.spark.zones import dated, instants, within_years
 from streamproof.errors import InputError
 from streamproof.events.files.mapping import ColumnMapping, OwnLayout, layout_of, require
@@ -208,7 +208,7 @@ class SparkSource:
         return {"kind": kind, "id": id_, "le": le, "re": self._end(start), "re_new": new}
 
     def _kinds(self) -> Column:
-        """The codes of the words; what is none has the code -1, which the door refuses."""
+        """The codes of the words; what is none has the code -1, which the port refuses."""
         from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
         column = F.col(quoted(self._roles["kind"]))
@@ -226,7 +226,7 @@ class SparkSource:
             return self._whole("weight", self._weight or "w")
         change = F.col(quoted(self._feed.change))
         taken = F.when(change.isin(list(self._feed.deleted)), F.lit(-1))
-        return taken.when(change.isin(list(self._feed.inserted)), F.lit(1)).cast("bigint")  # else the door refuses it
+        return taken.when(change.isin(list(self._feed.inserted)), F.lit(1)).cast("bigint")  # else the port refuses it
 
     def _ticks(self, role: str) -> Column:
         """A time in ticks."""

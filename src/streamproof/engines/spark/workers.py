@@ -80,7 +80,7 @@ def load() -> None:
     """Load what workers run, and all that it needs."""
     from streamproof.engines.local.warming import warm_up  # noqa: PLC0415  # kernels, which other callers do without
 
-    import_module("streamproof.engines.spark.stream.host")
+    import_module("streamproof.engines.spark.stream.processor")
     import_module("streamproof.engines.spark.stream.serving")
     began = monotonic()
     for _ in warm_up():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise, repeat
 from operator import itemgetter
 from time import perf_counter
@@ -14,18 +13,17 @@ import pyarrow as pa
 
 from streamproof.engines.local import graph_state
 from streamproof.engines.local.graph import Graph
-from streamproof.engines.spark.stream.arrivals import Arrivals, Known, advanced_sources
-from streamproof.engines.spark.stream.blobs import from_blobs, to_blob
-from streamproof.engines.spark.stream.doors import WITH_KINDS, Door, late_error
-from streamproof.engines.spark.stream.lateness import LateRows
-from streamproof.engines.spark.stream.ship import Stage
-from streamproof.engines.spark.stream.wire import Part
+from streamproof.engines.spark.stream.arrivals import Arrivals, LateRows, LiveRows
+from streamproof.engines.spark.stream.ports import WITH_KINDS, SourcePort, late_error
+from streamproof.engines.spark.stream.stage import StageSpec
+from streamproof.engines.spark.stream.wire import BucketInput, BucketOutput, from_blobs
 from streamproof.errors import InputError
 from streamproof.events.batch import Batch
 from streamproof.events.encode import Encoder
 from streamproof.events.order import ints
 from streamproof.events.physical import to_batches
 from streamproof.events.schema import LE
+from streamproof.events.stream import CTI
 from streamproof.events.time import BEGINNING
 from streamproof.kernels.base import Context
 from streamproof.kernels.delta import Delta
@@ -33,70 +31,50 @@ from streamproof.kernels.delta import Delta
 VERSION: Final = 4
 
 
-@dataclass(slots=True)
-class Answer:
-    """What a bucket says to a micro-batch."""
-
-    cti: int
-    input_cti: int
-    latest: int
-    events: int
-    outputs: int
-    corrections: int
-    dropped: int
-    live: int
-    micros: int
-    dead: bytes | None
-    rows: bytes | None
-    advanced: bool = False  # whether the CTI is a new one
-
-
 class Bucket:
     """The kernels of a query, and how far its inputs and its output have come.
 
-    Law: how rows are spread over micro-batches does not change what the answers add up to.
+    Law: how rows are spread over micro-batches does not change what the outputs add up to.
     """
 
-    def __init__(self, stage: Stage, number: int) -> None:
+    def __init__(self, stage: StageSpec, number: int) -> None:
         self.stage = stage
         context = Context(stage.registry, limits=stage.limits, emission=stage.emission, horizon=stage.horizon)
         self.graph = Graph(stage.typed, context, seal=stage.seals)
-        self.frontiers = {door.name: BEGINNING for door in stage.doors}
-        self.upstream = {door.name: [BEGINNING] * door.upstream for door in stage.doors if door.upstream}
+        self.frontiers = {port.name: BEGINNING for port in stage.ports}
+        self.upstream = {port.name: [BEGINNING] * port.upstream for port in stage.ports if port.upstream}
         self.cti = BEGINNING
         self.latest = BEGINNING
-        advances = advanced_sources(stage.typed)
-        kept = [door for door in stage.doors if door.keeps_events]
-        self.arrivals = {door.name: Arrivals(door, door.advance or advances.get(door.name), number) for door in kept}
-        signed = [door for door in stage.doors if door.form == "signed" and not door.upstream]
-        self.known = {door.name: Known(door) for door in signed if Known.can_hold(door)}
+        self.arrivals = {port.name: Arrivals(port, number) for port in stage.ports if port.keeps_events}
+        signed = [port for port in stage.ports if port.form == "signed" and not port.upstream]
+        self.live_rows = {port.name: LiveRows(port) for port in signed if LiveRows.can_hold(port)}
         self.encoder = Encoder(stage.typed.schema, prefix=f"{number}.") if stage.emit == "events" else None
 
-    def answer(self, parts: list[Part]) -> Answer:
-        """Take in what a micro-batch has for this bucket."""
+    def process(self, inputs: list[BucketInput]) -> BucketOutput:
+        """Take in what a micro-batch has for this bucket; all of a source before anything of the next one."""
         started = perf_counter()
-        dropped, dead = sum(part.dropped for part in parts), [part.dead for part in parts if part.dead]
+        dropped, dead = sum(one.dropped for one in inputs), [one.dead for one in inputs if one.dead]
         changes: dict[str, Delta] = {}
-        by_source: defaultdict[int, list[Part]] = defaultdict(list)
-        for part in sorted(parts, key=lambda part: (part.source, part.order)):
-            by_source[part.source].append(part)
+        by_source: defaultdict[int, list[BucketInput]] = defaultdict(list)
+        for one in sorted(inputs, key=lambda one: (one.source, one.order)):
+            by_source[one.source].append(one)
         for source, own in by_source.items():
-            door = self.stage.doors[source]
-            batch, late = self._incoming(door, own)
-            if door.counts:
+            port = self.stage.ports[source]
+            batch, late = self._incoming(port, own)
+            if port.counts:
                 dropped += late.count
                 dead += [late.letters] if late.letters else []
-            if door.name in self.graph.sources:  # else nothing of it is read in the end
-                changes[door.name] = Delta.from_batch(batch)
+            if port.name in self.graph.sources:  # else nothing of it is read in the end
+                changes[port.name] = Delta.from_batch(batch)
         output = self.graph.push_together(changes) if changes else Delta.empty(self.stage.typed.schema)
         before, self.cti = self.cti, max(self.cti, output.frontier)
         corrections = int((output.w < 0).sum()) if len(output) else 0
         rows = self._rows(output)
-        return Answer(
+        return BucketOutput(
             cti=self.cti,
             input_cti=min(self.frontiers.values(), default=BEGINNING),
             latest=self.latest,
-            events=sum(part.events for part in parts),
+            events=sum(one.events for one in inputs),
             outputs=len(output),
             corrections=corrections,
             dropped=dropped,
@@ -107,68 +85,69 @@ class Bucket:
             advanced=self.cti > before,
         )
 
-    def _incoming(self, door: Door, parts: list[Part]) -> tuple[Batch, LateRows]:
+    def _incoming(self, port: SourcePort, inputs: list[BucketInput]) -> tuple[Batch, LateRows]:
         """The rows of one source with the CTI that they lead to, and what came too late."""
-        if door.upstream:
-            return self._from_upstream(door, parts), LateRows(door.schema.arrow_rows.empty_table())
-        cti = self._cti_of(door, parts)
-        if door.keeps_events:
-            events, late = self.arrivals[door.name].take(parts)
+        if port.upstream:
+            return self._from_upstream(port, inputs), LateRows(port.schema.arrow_rows.empty_table())
+        cti = self._cti_of(port, inputs)
+        if port.keeps_events:
+            events, late = self.arrivals[port.name].take(inputs)
             batches = list(to_batches(events))
-            table = pa.concat_tables([batch.rows for batch in batches] or [door.schema.arrow_rows.empty_table()])
+            table = pa.concat_tables([batch.rows for batch in batches] or [port.schema.arrow_rows.empty_table()])
             cti = max([cti, *(batch.frontier for batch in batches)])
         else:
-            late = self._judged(door, parts)
+            late = self._judged(port, inputs)
             table = late.kept
-            if door.name in self.known:
-                self.known[door.name].post(table, cti)
+            if port.name in self.live_rows:
+                self.live_rows[port.name].post(table, cti)
         starts = ints(table[LE])
         self.latest = max(self.latest, int(starts.max(initial=BEGINNING)))
-        self.frontiers[door.name] = max(self.frontiers[door.name], cti)
-        return Batch(door.schema, table, self.frontiers[door.name]), late
+        self.frontiers[port.name] = max(self.frontiers[port.name], cti)
+        return Batch(port.schema, table, self.frontiers[port.name]), late
 
-    def _cti_of(self, door: Door, parts: list[Part]) -> int:
+    def _cti_of(self, port: SourcePort, inputs: list[BucketInput]) -> int:
         """The CTI that a source has after a micro-batch; where nothing is let go, one that goes back is an error."""
-        before = self.frontiers[door.name]
-        if door.policy == "fail" and door.form in WITH_KINDS and not door.tells_all:
-            for part in parts:
-                if BEGINNING < part.cti < before:
-                    raise late_error(door, part.cti, before, "a CTI", cti_itself=True)
-                before = max(before, part.cti) if door.in_order else before
-        return max(part.cti for part in parts)
+        before = self.frontiers[port.name]
+        if port.policy == "fail" and port.form in WITH_KINDS and not port.tells_all:
+            for one in inputs:
+                if BEGINNING < one.cti < before:
+                    raise late_error(port, one.cti, before, "a CTI", cti_itself=True)
+                before = max(before, one.cti) if port.in_order else before
+        return max(one.cti for one in inputs)
 
-    def _judged(self, door: Door, parts: list[Part]) -> LateRows:
-        """Signed rows against the CTI before them: of earlier micro-batches and, where it is known, earlier parts."""
-        first = self.frontiers[door.name]
-        ctis = accumulate((part.cti for part in parts), max, initial=first) if door.in_order else repeat(first)
+    def _judged(self, port: SourcePort, inputs: list[BucketInput]) -> LateRows:
+        """Signed rows against the CTI before them: of earlier micro-batches and, where it is known, earlier inputs."""
+        first = self.frontiers[port.name]
+        ctis = accumulate((one.cti for one in inputs), max, initial=first) if port.in_order else repeat(first)
         found: list[LateRows] = []
-        for cti, together in groupby(zip(ctis, parts, strict=False), key=itemgetter(0)):
-            blobs = [part.rows for _, part in together if part.rows is not None]
-            found.append(LateRows.of(door, from_blobs(blobs, door.arrow), cti))
+        for cti, together in groupby(zip(ctis, inputs, strict=False), key=itemgetter(0)):
+            blobs = [one.rows for _, one in together if one.rows is not None]
+            found.append(LateRows.of(port, from_blobs(blobs, port.arrow), cti))
         return found[0] if len(found) == 1 else LateRows.concat(found)
 
-    def _from_upstream(self, door: Door, parts: list[Part]) -> Batch:
+    def _from_upstream(self, port: SourcePort, inputs: list[BucketInput]) -> Batch:
         """What the buckets of an earlier stage put out: each keeps its own CTI, and the least of all counts here."""
-        ctis = self.upstream[door.name]
-        for part in parts:
-            ctis[part.order] = max(ctis[part.order], part.cti)
-        self.frontiers[door.name] = min(ctis)
-        table = from_blobs([part.rows for part in parts if part.rows is not None], door.arrow)
-        return Batch(door.schema, table, self.frontiers[door.name])
+        ctis = self.upstream[port.name]
+        for one in inputs:
+            ctis[one.order] = max(ctis[one.order], one.cti)
+        self.frontiers[port.name] = min(ctis)
+        table = from_blobs([one.rows for one in inputs if one.rows is not None], port.arrow)
+        return Batch(port.schema, table, self.frontiers[port.name])
 
-    def _rows(self, output: Delta) -> bytes | None:
+    def _rows(self, output: Delta) -> pa.Table | None:
+        """What goes out: signed rows, or events."""
         schema = self.stage.typed.schema
         if self.encoder is None:
-            return to_blob(output.to_batch(schema).rows) if len(output) else None
+            return output.to_batch(schema).rows if len(output) else None
         events = self.encoder.encode(output.at(self.cti).to_batch(schema))
-        events = events.filter(events.kinds != 2)  # the bucket's CTI is not yet the stream's
-        return to_blob(events.rows) if len(events) else None
+        events = events.filter(events.kinds != CTI)  # the bucket's CTI is not yet the stream's
+        return events.rows if len(events) else None
 
     def save(self) -> bytes:
         """The whole state: a head in JSON, the kernels in Arrow, and what encoder and sources remember."""
         encoded, live = ({}, None) if self.encoder is None else self.encoder.snapshot()
         arrivals = {name: part.snapshot() for name, part in self.arrivals.items()}
-        known = [part.snapshot() for part in self.known.values()]
+        known = [part.snapshot() for part in self.live_rows.values()]
         head = {
             "version": VERSION,
             "frontiers": self.frontiers,
@@ -201,11 +180,11 @@ class Bucket:
         kept = iter(parts[3:])
         for name, part in self.arrivals.items():
             part.restore(head["arrivals"][name], next(kept))
-        for held in self.known.values():
-            held.restore(next(kept), self.frontiers[held.door.name])
+        for held in self.live_rows.values():
+            held.restore(next(kept), self.frontiers[held.port.name])
 
 
-def bucket_from(stage: Stage, number: int, state: bytes | None) -> Bucket:
+def bucket_from(stage: StageSpec, number: int, state: bytes | None) -> Bucket:
     """A bucket as it was when its state was saved, or one that has seen nothing."""
     bucket = Bucket(stage, number)
     if state is not None:

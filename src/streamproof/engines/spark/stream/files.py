@@ -26,27 +26,26 @@ from streamproof.engines.claims import plain, schema_claim
 from streamproof.engines.inputs import no_input
 from streamproof.engines.sealed import digest_of, opened_json, sealed_json, write_atomically
 from streamproof.engines.spark.failures import disk_errors
-from streamproof.engines.spark.metrics import Metrics
+from streamproof.engines.spark.metrics import StreamMetrics
 from streamproof.engines.spark.origins import FOREVER_OLD
 from streamproof.engines.spark.positions import refuse_strange
 from streamproof.engines.spark.rows import quoted
 from streamproof.engines.spark.sinks import Sink
 from streamproof.engines.spark.sources import ChangeFeed, Layout, layouts_of, refuse_alike
 from streamproof.engines.spark.stream.checkpoint import ANEW, Lock
-from streamproof.engines.spark.stream.doors import Door
 from streamproof.engines.spark.stream.ledger import (
     PARQUET,
-    Ledger,
+    FileLedger,
     Listing,
     columns_of,
     parquet_schema,
     refuse_unfinished,
 )
-from streamproof.engines.spark.stream.native import spark_reads
+from streamproof.engines.spark.stream.ports import SourcePort
 from streamproof.engines.spark.stream.query import StreamQuery, make_query
 from streamproof.engines.spark.stream.running import Watcher
-from streamproof.engines.spark.stream.spool import refuse_damaged, rejected, spool
-from streamproof.engines.spark.stream.wire import PACKED, PACKED_DDL
+from streamproof.engines.spark.stream.spool import refuse_damaged, rejected, spark_reads, spool
+from streamproof.engines.spark.stream.wire import INPUT, BucketInput, ddl, record
 from streamproof.errors import InputError
 from streamproof.events.files import ColumnMapping
 from streamproof.events.files.mapping import layout_of
@@ -118,15 +117,15 @@ class FileRun:
     def _home(self) -> Path:
         return Path(os.path.realpath(self.checkpoint))
 
-    def _ledger(self, name: str, layout: Layout | None) -> Ledger:
+    def _ledger(self, name: str, layout: Layout | None) -> FileLedger:
         safe = name if re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}", name) else digest_of(name.encode())[:24]
         declared = self._declared(name)
         schema = None if declared is None else schema_claim(declared)
         mapping = plain(ColumnMapping(start=layout) if isinstance(layout, str) else layout)
         read_as = {"input": str(self._place(name)), "mapping": mapping, "schema": schema}
-        return Ledger(self._home / SPOOL / safe, read_as)
+        return FileLedger(self._home / SPOOL / safe, read_as)
 
-    def _taken(self, name: str, layouts: dict[str, Layout | None], ledger: Ledger) -> tuple[Path, list[Path]]:
+    def _taken(self, name: str, layouts: dict[str, Layout | None], ledger: FileLedger) -> tuple[Path, list[Path]]:
         """The folder that Spark reads for a source, and its files; what it cannot read as we do is spooled."""
         place = self._place(name)
         listing = Listing.of(place)
@@ -163,7 +162,7 @@ class FileRun:
         spool(ledger, new, mapping, self._declared(name))
         return ledger.folder, [ledger.folder / part.name for entry in ledger.entries for part in entry.parts]
 
-    def _is_native(self, name: str, mapping: Layout | None, ledger: Ledger, listing: Listing) -> bool:
+    def _is_native(self, name: str, mapping: Layout | None, ledger: FileLedger, listing: Listing) -> bool:
         """Whether Spark itself reads the files of a source; all have the same columns."""
         if ledger.entries:
             return not any(entry.parts or entry.rejects for entry in ledger.entries)
@@ -211,29 +210,21 @@ class FileRun:
             data, record = (folder / END_FILE).read_bytes(), _read_json(folder / END_RECORD, "end of a run")
             if digest_of(data) != record.get("digest_of_end"):
                 raise InputError("the end of the run is damaged", at=str(folder / END_FILE), fix=ANEW)
-        reader = spark.readStream.schema(PACKED_DDL).option("maxFileAge", FOREVER_OLD)
+        reader = spark.readStream.schema(ddl(INPUT)).option("maxFileAge", FOREVER_OLD)
         return reader.option("pathGlobFilter", END_FILE).parquet(literal(str(folder)))
 
-    def write_end(self, doors: tuple[Door, ...]) -> bool:
+    def write_end(self, ports: tuple[SourcePort, ...]) -> bool:
         """Say that all sources are complete; whether that had not been said before."""
         file = self._home / END / END_FILE
         if file.exists():
             return False
         rows = [
-            {
-                "query": 0,
-                "bucket": bucket,
-                "source": door.number,
-                "order": 1 << 62,
-                "cti": FOREVER,
-                "events": 0,
-                "dropped": 0,
-            }
-            for door in doors
-            for bucket in range(door.buckets)
+            record(port.query, bucket, BucketInput(port.number, 1 << 62, FOREVER, 0))
+            for port in ports
+            for bucket in range(port.buckets)
         ]
         out = io.BytesIO()
-        pq.write_table(pa.Table.from_pylist(rows, schema=PACKED), out)
+        pq.write_table(pa.Table.from_pylist(rows, schema=INPUT), out)
         _write_json(file.with_name(END_RECORD), "end of a run", {"digest_of_end": digest_of(out.getvalue())})
         write_atomically(file, out.getvalue())
         return True
@@ -246,20 +237,20 @@ class FileRun:
         _write_json(self._home / READ, "place in inputs", {"files": found})
 
 
-def run_files(spark: SparkSession, run: FileRun, sink: Sink, *, watcher: Watcher | None = None) -> Metrics:
+def run_files(spark: SparkSession, run: FileRun, sink: Sink, *, watcher: Watcher | None = None) -> StreamMetrics:
     """Process all files, and give the counts. Ctrl-C stops after the running micro-batch; the next run goes on."""
     query = run.query(spark)
-    metrics = Metrics()
+    metrics = StreamMetrics()
     _to_the_end(query, sink, metrics, watcher)
     with disk_errors():
         run.note_read()
-        is_new = run.final and run.write_end(query.doors)
+        is_new = run.final and run.write_end(query.ports)
     if is_new:
         _to_the_end(query, sink, metrics, watcher)
     return metrics
 
 
-def _to_the_end(query: StreamQuery, sink: Sink, metrics: Metrics, watcher: Watcher | None) -> None:
+def _to_the_end(query: StreamQuery, sink: Sink, metrics: StreamMetrics, watcher: Watcher | None) -> None:
     running = query.start(sink, trigger={"availableNow": True}, watcher=watcher, metrics=metrics)
     try:
         while not running.wait(_POLL):
@@ -305,7 +296,7 @@ def literal(path: str) -> str:
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
-def _refuse_gone(ledger: Ledger, place: Path, already_read: int) -> None:
+def _refuse_gone(ledger: FileLedger, place: Path, already_read: int) -> None:
     for entry in ledger.entries[already_read:]:
         if place.is_dir() and not (place / entry.name).exists():
             text = f"{entry.name} is gone, and it is not sure that all of it was read"

@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 from streamproof.events.schema import NULL, Schema, Type
 from streamproof.plan import nodes
-from streamproof.plan.check import Typed
+from streamproof.plan.check import Typed, walk
 from streamproof.plan.event_nodes import During
 from streamproof.plan.expr import Call, Col, Expr, conjuncts
 from streamproof.plan.labels import label
@@ -64,6 +64,11 @@ def together_because(typed: Typed) -> str | None:
     if analysis.narrowest is None:
         return "the columns by which rows meet are of different types"
     return f"{analysis.narrowest} lets rows meet that no column of the sources keeps together"
+
+
+def holds_state(typed: Typed) -> bool:
+    """Whether anything in a plan remembers rows."""
+    return any(part.node.meets != "none" for part in walk(typed))
 
 
 def _known(schema: Schema) -> tuple[str, ...]:

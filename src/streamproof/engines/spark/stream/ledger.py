@@ -37,7 +37,7 @@ _BLOCK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SpooledFile:
     """A Parquet file that was made of a source's file."""
 
     name: str
@@ -46,7 +46,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileRecord:
     """A file that was taken."""
 
     number: int
@@ -58,7 +58,7 @@ class Entry:
     columns: tuple[str, ...]  # its columns, with their types where the format has types
     schema: tuple[tuple[str, str], ...] = ()  # of its events, where it was spooled and has any
     unit: str | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[SpooledFile, ...] = ()
     rejects: str = ""  # the file of rows that could not be read
 
 
@@ -115,7 +115,7 @@ def _refuse_odd(file: Path) -> None:
         raise InputError("the ending of a Parquet file is written in small letters", at=str(file), fix="rename it")
 
 
-class Ledger:
+class FileLedger:
     """The files of one source that were taken, in the folder that a checkpoint has for it."""
 
     def __init__(self, folder: Path, read_as: Claim) -> None:
@@ -125,7 +125,7 @@ class Ledger:
             at = str(folder)
             refuse_other(entry.read_as, read_as, saved="the checkpoint", running="this run", at=at, fix=SAME)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: FileRecord) -> None:
         """Note that a file is taken: the step that makes it count."""
         self.folder.mkdir(parents=True, exist_ok=True)
         data = sealed_json(asdict(entry), kind=KIND, version=VERSION)
@@ -140,12 +140,12 @@ class Ledger:
                 _refuse_changed(file, known[file.name])
         return [file for file in listing.files if file.name not in known]
 
-    def entry_of(self, file: Path) -> Entry:
+    def entry_of(self, file: Path) -> FileRecord:
         """What there is to note of a new file. It has the columns of the others, or is refused."""
         about, digest = file.stat(), digest_of_file(file)
         self._refuse_renamed(file, digest)
         place = (file.name, about.st_size, about.st_mtime_ns, digest)
-        entry = Entry(len(self.entries), *place, self._read_as, columns_of(file))
+        entry = FileRecord(len(self.entries), *place, self._read_as, columns_of(file))
         if self.entries:
             _refuse_other_columns(file, self.entries[0], entry)
         return entry
@@ -162,7 +162,7 @@ class Ledger:
                 )
 
 
-def _entries(folder: Path) -> Iterator[Entry]:
+def _entries(folder: Path) -> Iterator[FileRecord]:
     names = sorted(file.name for file in folder.iterdir() if _RECORD.fullmatch(file.name))
     for number, name in enumerate(names):
         file = folder / name
@@ -174,14 +174,14 @@ def _entries(folder: Path) -> Iterator[Entry]:
         yield entry
 
 
-def _entry(document: dict[str, Any]) -> Entry:
-    given = {name: document[name] for name in Entry.__dataclass_fields__}
+def _entry(document: dict[str, Any]) -> FileRecord:
+    given = {name: document[name] for name in FileRecord.__dataclass_fields__}
     pairs = tuple((name, kind) for name, kind in given["schema"])
-    parts = tuple(Part(**part) for part in given["parts"])
-    return Entry(**{**given, "columns": tuple(given["columns"]), "schema": pairs, "parts": parts})
+    parts = tuple(SpooledFile(**part) for part in given["parts"])
+    return FileRecord(**{**given, "columns": tuple(given["columns"]), "schema": pairs, "parts": parts})
 
 
-def _refuse_changed(file: Path, entry: Entry) -> None:
+def _refuse_changed(file: Path, entry: FileRecord) -> None:
     about = file.stat()
     if (about.st_size, about.st_mtime_ns) == (entry.size, entry.time):
         return
@@ -264,7 +264,7 @@ def _typed(schema: pa.Schema) -> tuple[str, ...]:
     return tuple(sorted(f"{field.name} {field.type}" for field in schema))
 
 
-def _refuse_other_columns(file: Path, first: Entry, entry: Entry) -> None:
+def _refuse_other_columns(file: Path, first: FileRecord, entry: FileRecord) -> None:
     if entry.columns == first.columns:
         return
     more = [name for name in entry.columns if name not in first.columns]

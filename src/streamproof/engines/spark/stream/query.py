@@ -1,4 +1,9 @@
-"""A plan as one streaming query: sources packed, stateful stages that host the kernels, answers unpacked."""
+"""A plan as one streaming query: sources packed, stateful stages that host the kernels, outputs unpacked.
+
+    tables ──SparkSource──► rows ──packing──► INPUT ──BucketProcessor──► (EDGE ──BucketProcessor──►) OUTPUT ──► sink
+
+`make_query` builds a `StreamQuery`; `StreamQuery.start` claims the checkpoint and runs it into a sink.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +21,7 @@ import pyarrow.compute as pc
 from streamproof.engines.base import Settings, prepare
 from streamproof.engines.claims import Claim, module_claim, plan_claim, schema_claim, settings_claim
 from streamproof.engines.spark.failures import disk_errors
-from streamproof.engines.spark.metrics import Metrics, observed
+from streamproof.engines.spark.metrics import StreamMetrics, observed
 from streamproof.engines.spark.origins import refuse_losing
 from streamproof.engines.spark.positions import refuse_changed, refuse_gone
 from streamproof.engines.spark.rows import quoted
@@ -24,14 +29,12 @@ from streamproof.engines.spark.session import meaning
 from streamproof.engines.spark.sinks import Sink, SinkContext
 from streamproof.engines.spark.sources import Layout, SparkSource, layouts_of, spark_type
 from streamproof.engines.spark.stream import checkpoint as checkpoints
-from streamproof.engines.spark.stream.arrivals import advanced_sources, read_apart
-from streamproof.engines.spark.stream.blobs import from_blobs
-from streamproof.engines.spark.stream.chain import Chain, Stages, chaining_pays
-from streamproof.engines.spark.stream.doors import WITH_KINDS, Door, packing
+from streamproof.engines.spark.stream.chain import StageChain, Stages, advanced_sources, chaining_pays, read_apart
 from streamproof.engines.spark.stream.keys import split_by, together_because
+from streamproof.engines.spark.stream.ports import WITH_KINDS, SourcePort, packing
 from streamproof.engines.spark.stream.running import STATE_STORE, Running, Watcher, locked, start
-from streamproof.engines.spark.stream.ship import Shipment
-from streamproof.engines.spark.stream.wire import ANSWER_DDL, LINK, LINK_DDL, PACKED, PACKED_DDL, Emit, answer_schema
+from streamproof.engines.spark.stream.stage import QueryBytes
+from streamproof.engines.spark.stream.wire import EDGE, INPUT, KEY, OUTPUT, Emit, ddl, from_blobs, output_schema
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.schema import Schema, type_of_arrow
 from streamproof.events.validate import Policy
@@ -43,11 +46,9 @@ from streamproof.plan.nodes import Plan
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PACKED_KEY: Final = ("query", "bucket")
-
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class StreamOptions:
     """What a streaming run may be told."""
 
     buckets: int | None = None  # None: as many as the session has shuffle partitions
@@ -66,7 +67,7 @@ class StreamQuery:
         typed: Typed,
         sources: Mapping[str, SparkSource],
         settings: Settings,
-        options: Options,
+        options: StreamOptions,
         *,
         checkpoint: Path | None = None,
         extra: DataFrame | None = None,
@@ -78,9 +79,9 @@ class StreamQuery:
         self.checkpoint, self._extra, self._in_order = checkpoint, extra, in_order
         self._sources, self._settings = sources, settings
         self.splitting = split_by(typed)
-        doors = {name: self._door(source) for name, source in sources.items()}
+        ports = {name: self._port(source) for name, source in sources.items()}
         wanted = self._wanted()
-        self.chain = Chain.of(typed, doors, wanted, chained=self._is_chained(wanted))
+        self.chain = StageChain.of(typed, ports, wanted, chained=self._is_chained(wanted))
 
     @property
     def buckets(self) -> int:
@@ -88,9 +89,9 @@ class StreamQuery:
         return max(self.chain.buckets(fragment.number) for fragment in self.chain.fragments)
 
     @property
-    def doors(self) -> tuple[Door, ...]:
+    def ports(self) -> tuple[SourcePort, ...]:
         """Where the rows of the sources come in."""
-        return tuple(door for doors in self.chain.sources().values() for door in doors)
+        return tuple(port for ports in self.chain.sources().values() for port in ports)
 
     @property
     def one_bucket_because(self) -> str | None:
@@ -128,7 +129,7 @@ class StreamQuery:
             return self._recorded.buckets
         return int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
-    def _door(self, source: SparkSource) -> Door:
+    def _port(self, source: SparkSource) -> SourcePort:
         schema = self._schema(source)
         advanced = source.name in advanced_sources(self.typed)
         lenient = self.options.on_error != "fail" and source.form in WITH_KINDS
@@ -139,13 +140,12 @@ class StreamQuery:
                 at=f"source {source.name}",
                 fix='give it as inserts and retractions with ids, or with on_error="fail" and CTIs',
             )
-        return Door(
+        return SourcePort(
             source.name,
             0,
             schema,
             source.form,
             keeps_events=advanced or lenient or source.form == "physical",
-            tells_all=advanced,
             policy=self.options.on_error,
             in_order=self._in_order,
         )
@@ -157,22 +157,22 @@ class StreamQuery:
                 return part.schema
         return source.schema
 
-    def answers(self, emit: Emit) -> DataFrame:
-        """The answers of the buckets, in blobs."""
+    def outputs(self, emit: Emit) -> DataFrame:
+        """What the buckets put out: records with rows in blobs."""
         claim = json.dumps(self._facts(emit) | {"stages": self.chain.claims()})
         stages = self.chain.stages(self._settings, self.options.emission, emit, claim)
         with meaning(self.spark):
             packed = [self._packed(layer) for layer in range(1, self.chain.layers + 1)]
-            return chained(packed, [Shipment.of(stage) for stage in stages], keep=self.options.keep_in_memory)
+            return chained(packed, [QueryBytes.of(stage) for stage in stages], keep=self.options.keep_in_memory)
 
     def _packed(self, layer: int) -> DataFrame | None:
         """The sources that come in at a stage."""
         packed = [] if self._extra is None or layer > 1 else [self._extra]
-        for name, doors in self.chain.sources().items():
+        for name, ports in self.chain.sources().items():
             if self.chain.layer_of(name) == layer:
-                split = (self.splitting or {}).get(name, ()) if doors[0].keys is None else ()
-                normal = self._sources[name].normal(doors[0].schema, split=split, buckets=doors[0].buckets)
-                packed.append(normal.mapInArrow(packing(*doors), PACKED_DDL))
+                split = (self.splitting or {}).get(name, ()) if ports[0].keys is None else ()
+                normal = self._sources[name].normal(ports[0].schema, split=split, buckets=ports[0].buckets)
+                packed.append(normal.mapInArrow(packing(*ports), ddl(INPUT)))
         return reduce(lambda one, other: one.union(other), packed) if packed else None
 
     def frame(self, emit: Emit = "events") -> DataFrame:
@@ -184,7 +184,7 @@ class StreamQuery:
         for name, value in STATE_STORE.items():
             self.spark.conf.set(name, value)
         schema, last = self.typed.schema, self.chain.last
-        return observed(self.answers(emit), last).mapInArrow(
+        return observed(self.outputs(emit), last).mapInArrow(
             partial(_unpack, schema, emit, last), frame_ddl(schema, emit)
         )
 
@@ -195,7 +195,7 @@ class StreamQuery:
         trigger: Mapping[str, Any] | None = None,
         name: str | None = None,
         watcher: Watcher | None = None,
-        metrics: Metrics | None = None,
+        metrics: StreamMetrics | None = None,
     ) -> Running:
         """Run into a sink, from where the checkpoint left off. ``trigger`` is Spark's, e.g. {"availableNow": True}."""
         if self.checkpoint is None:
@@ -208,7 +208,7 @@ class StreamQuery:
                     refuse_changed(self.checkpoint)
                 return start(
                     self.spark,
-                    self.answers(sink.emit),
+                    self.outputs(sink.emit),
                     sink,
                     self._sink_context(self.claim(sink).run),
                     checkpoint=self.checkpoint,
@@ -216,7 +216,7 @@ class StreamQuery:
                     trigger=dict(trigger or {"processingTime": "0 seconds"}),
                     name=name,
                     partitions=self.buckets,
-                    even=all(door.is_even for door in self.doors),
+                    even=all(port.is_even for port in self.ports),
                     watcher=watcher,
                     metrics=metrics,
                 )
@@ -240,7 +240,7 @@ class StreamQuery:
 
     def _facts(self, emit: Emit) -> Claim:
         """All that the output depends on, beside the rows that come."""
-        doors = {door.name: door for door in self.doors}
+        ports = {port.name: port for port in self.ports}
         return {
             "plan": plan_claim(self._plan),
             **settings_claim(self._settings),
@@ -250,7 +250,7 @@ class StreamQuery:
             "sources": {
                 name: {
                     **schema_claim(self._schema(source)), **source.claim,
-                    "follows_events": doors[name].keeps_events,
+                    "follows_events": ports[name].keeps_events,
                 }
                 for name, source in self._sources.items()
             },
@@ -258,38 +258,42 @@ class StreamQuery:
         }  # fmt: skip
 
 
-def hosted(packed: DataFrame, shipment: Shipment, *, keep: bool = True, last: bool = True) -> DataFrame:
-    """One stateful stage: every bucket of every query in the shipment. After it comes the sink, or another stage."""
-    from streamproof.engines.spark.stream.host import Host  # noqa: PLC0415  # it is a class of Spark's
+def stateful_stage(packed: DataFrame, queries: QueryBytes, *, keep: bool = True, last: bool = True) -> DataFrame:
+    """Every bucket of these queries. After it comes the sink, or another stage."""
+    from streamproof.engines.spark.stream.processor import BucketProcessor  # noqa: PLC0415  # it is a class of Spark's
 
-    return packed.groupBy(*PACKED_KEY).transformWithStateInPandas(
-        Host(shipment, keep=keep, last=last), ANSWER_DDL if last else LINK_DDL, outputMode="append", timeMode="none"
+    return packed.groupBy(*KEY).transformWithStateInPandas(
+        BucketProcessor(queries, keep=keep, last=last),
+        ddl(OUTPUT if last else EDGE),
+        outputMode="append",
+        timeMode="none",
     )
 
 
-def chained(packed: Sequence[DataFrame | None], shipments: Sequence[Shipment], *, keep: bool = True) -> DataFrame:
+def chained(packed: Sequence[DataFrame | None], stages: Sequence[QueryBytes], *, keep: bool = True) -> DataFrame:
     """Stages one after the other; each also takes in what is packed for it."""
     frame = packed[0]
     assert frame is not None, "the first stage reads sources"
-    for number, shipment in enumerate(shipments, start=1):
-        last = number == len(shipments)
-        frame = hosted(frame, shipment, keep=keep, last=last)
+    for number, queries in enumerate(stages, start=1):
+        last = number == len(stages)
+        frame = stateful_stage(frame, queries, keep=keep, last=last)
         more = None if last else packed[number]
         if more is not None:
-            frame = frame.union(_as_links(more))
+            frame = frame.union(_on_edge(more))
     return frame
 
 
-def _as_links(packed: DataFrame) -> DataFrame:
+def _on_edge(packed: DataFrame) -> DataFrame:
+    """Inputs of a later stage beside what comes from an earlier one."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    zeros = [F.lit(0).cast("bigint").alias(name) for name in LINK if name not in PACKED.names]
-    return packed.select(*PACKED.names, *zeros)
+    zeros = [F.lit(0).cast("bigint").alias(name) for name in EDGE.names if name not in INPUT.names]
+    return packed.select(*INPUT.names, *zeros)
 
 
 def frame_ddl(schema: Schema, emit: Emit) -> str:
     """The columns of the output table, for Spark."""
-    columns = [(field.name, _ddl(field.type)) for field in answer_schema(schema, emit)]
+    columns = [(field.name, _ddl(field.type)) for field in output_schema(schema, emit)]
     return ", ".join(f"{quoted(name)} {kind}" for name, kind in [*columns, ("bucket", "int")])
 
 
@@ -298,10 +302,10 @@ def _ddl(kind: pa.DataType) -> str:
 
 
 def _unpack(schema: Schema, emit: Emit, last: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Answers as rows, for ``mapInArrow``."""
+    """Outputs as rows, for ``mapInArrow``."""
     from streamproof.events.encode import cti as one_cti  # noqa: PLC0415  # workers that unpack know no more
 
-    fields = answer_schema(schema, emit)
+    fields = output_schema(schema, emit)
     for batch in batches:
         batch = batch.filter(pc.equal(batch["query"], last))  # noqa: PLW2901  # others are counted only
         for bucket, cti, blob in zip(*(batch[n].to_pylist() for n in ("bucket", "cti", "rows")), strict=True):
@@ -347,10 +351,10 @@ def make_query(
     in_order: bool = False,
     **options: Any,
 ) -> StreamQuery:
-    """A plan over streaming tables. ``options`` are those of `Options`; ``extra`` is input that is packed already;
-    ``in_order`` says that in each micro-batch partitions follow each other as their rows arrived.
+    """A plan over streaming tables. ``options`` are those of `StreamOptions`; ``extra`` is input that is packed
+    already; ``in_order`` says that in each micro-batch partitions follow each other as their rows arrived.
     """
-    known = [field.name for field in fields(Options)]
+    known = [field.name for field in fields(StreamOptions)]
     for name in options:
         if name not in known:
             raise InputError(f'there is no option "{name}" for a stream', fix=did_you_mean(name, known))
@@ -360,6 +364,6 @@ def make_query(
         typed = prepare(apart, {name: source.schema for name, source in sources.items()}, settings)
         folder = None if checkpoint is None else Path(os.path.realpath(checkpoint))
         return StreamQuery(
-            spark, typed, sources, settings, Options(**options),
+            spark, typed, sources, settings, StreamOptions(**options),
             checkpoint=folder, extra=extra, in_order=in_order, plan=plan,
         )  # fmt: skip

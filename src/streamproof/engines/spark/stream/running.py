@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from streamproof.engines.spark.failures import failure_of
-from streamproof.engines.spark.metrics import Metrics
+from streamproof.engines.spark.metrics import StreamMetrics
 from streamproof.engines.spark.origins import LOSSLESS
 from streamproof.engines.spark.session import FILE_MANAGER, settings
 from streamproof.engines.spark.sinks import OutputBatch, Receiver, Sink, SinkContext
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 _RUNNING: Final[dict[Path, Running]] = {}
 """The queries of this process, by their checkpoints."""
 _OFTEN: Final = 50  # micro-batches; Spark remembers how long a hundred took
-Watcher = Callable[[OutputBatch, Metrics], None]
+Watcher = Callable[[OutputBatch, StreamMetrics], None]
 
 
 class Running:
     """A handle on a running query. As a context manager it stops the query at the end."""
 
     def __init__(
-        self, query: StreamingQuery, metrics: Metrics, lock: Lock, failures: list[Exception], checkpoint: Path
+        self, query: StreamingQuery, metrics: StreamMetrics, lock: Lock, failures: list[Exception], checkpoint: Path
     ) -> None:
         self.query, self.metrics, self._checkpoint = query, metrics, checkpoint
         self._lock, self._failures = lock, failures
@@ -159,11 +159,11 @@ def start(
     partitions: int | None = None,
     even: bool = False,
     watcher: Watcher | None = None,
-    metrics: Metrics | None = None,
+    metrics: StreamMetrics | None = None,
 ) -> Running:
     """Run answers into a sink. ``even``: the rows of all sources are of one size."""
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)  # else it prints errors that we raise
-    counted = metrics if metrics is not None else Metrics(name or "streamproof")
+    counted = metrics if metrics is not None else StreamMetrics(name or "streamproof")
     receiver = Receiver(sink, context)
     failures: list[Exception] = []
 

@@ -1,4 +1,8 @@
-"""Files that Spark cannot read as events, written as Parquet in our own layout, by our own readers.
+"""Files that Spark does not read as our own readers do, written by those as Parquet in our own layout: the spool.
+
+Spark reads the Parquet files of which it gives the same times and values (`spark_reads`). It knows fewer types: it has
+no unsigned numbers of 64 bits, no nanoseconds and no times of day, and takes a length of time for a number. And where a
+schema is declared it would cast what our readers reject.
 
 A folder is taken file by file, in the order in which the files were written (by time, then by name). Files that come
 later are taken when the folder is looked at again. Parts carry the digest of the file that they are made of, and count
@@ -20,12 +24,13 @@ import pyarrow.parquet as pq
 
 from streamproof.engines.sealed import fitting
 from streamproof.engines.spark.stream.checkpoint import ANEW
-from streamproof.engines.spark.stream.ledger import Entry, Ledger, Part, digest_of_file
+from streamproof.engines.spark.stream.ledger import FileLedger, FileRecord, SpooledFile, digest_of_file
 from streamproof.errors import InputError
 from streamproof.events.files import ColumnMapping, Reader, read
+from streamproof.events.files.mapping import layout_of
 from streamproof.events.files.metadata import with_metadata
 from streamproof.events.files.writer import table_of
-from streamproof.events.schema import FLOAT64, INT64, NULL, STRING, Schema
+from streamproof.events.schema import FLOAT64, INT64, NULL, STRING, Schema, type_of_arrow
 from streamproof.events.stream import CONTROL, PhysicalStream
 from streamproof.events.time import FOREVER
 from streamproof.thresholds import SPOOLED
@@ -35,7 +40,9 @@ _FIRST_TIME: Final = 1e9  # seconds; Spark takes files in the order of their tim
 _PART: Final = re.compile(r"[0-9]{6,}-[0-9a-f]{12}-[0-9]{6,}\.parquet")
 
 
-def spool(ledger: Ledger, files: Sequence[Path], mapping: ColumnMapping | None, schema: Schema | None = None) -> None:
+def spool(
+    ledger: FileLedger, files: Sequence[Path], mapping: ColumnMapping | None, schema: Schema | None = None
+) -> None:
     """The events of new files as Parquet files.
 
     Without a schema, that of the first file with rows is the one of all. With one, files need not have events: a part
@@ -62,7 +69,7 @@ def rejected(folder: Path) -> dict[Path, int]:
     return {file: count for file, count in found.items() if count}
 
 
-def refuse_damaged(ledger: Ledger, already_read: int) -> None:
+def refuse_damaged(ledger: FileLedger, already_read: int) -> None:
     """Refuse parts that are not as they were written, among those that are still read: the first tells the columns."""
     first = [part for entry in ledger.entries for part in entry.parts][:1]
     for parts in (first, *(entry.parts for entry in ledger.entries[already_read:])):
@@ -74,7 +81,7 @@ def refuse_damaged(ledger: Ledger, already_read: int) -> None:
                 raise InputError("a file of the checkpoint's spool is damaged", at=str(place), fix=ANEW)
 
 
-def _remove_unfinished(ledger: Ledger) -> None:
+def _remove_unfinished(ledger: FileLedger) -> None:
     """Remove parts of files that are not in the ledger. Had Spark read them, the ledger would have lost a record."""
     known = {part.name for entry in ledger.entries for part in entry.parts}
     left = [file for file in ledger.folder.glob("*.parquet") if file.name not in known]
@@ -99,12 +106,12 @@ def _names_in_log(folder: Path) -> str:
 def _spooled(
     file: Path,
     folder: Path,
-    entry: Entry,
+    entry: FileRecord,
     mapping: ColumnMapping | None,
     schema: Schema | None,
     *,
     needs_part: bool,
-) -> Entry:
+) -> FileRecord:
     name = file.name if len(file.name.encode()) <= LONGEST else f"{entry.number:06}"
     rejects = folder / f"_{name}.rejects.jsonl"
     rejects.unlink(missing_ok=True)
@@ -118,7 +125,7 @@ def _spooled(
     for number, table in enumerate(tables):
         target = folder / f"{entry.number:06}-{entry.digest[:12]}-{number:06}.parquet"
         write_whole(with_metadata(table, reader.schema), target)
-        parts.append(Part(target.name, target.stat().st_size, digest_of_file(target)))
+        parts.append(SpooledFile(target.name, target.stat().st_size, digest_of_file(target)))
         moment = _FIRST_TIME + 1000 * entry.number + number / 1000
         os.utime(target, (moment, moment))
     if digest_of_file(file) != entry.digest:
@@ -140,13 +147,13 @@ def _at_least_one(tables: Iterator[pa.Table], schema: Schema) -> Iterator[pa.Tab
     yield from tables
 
 
-def _schema_of(entry: Entry) -> Schema:
+def _schema_of(entry: FileRecord) -> Schema:
     """The schema of what is spooled already, so that all files of a folder have one."""
     with fitting("file record"):
         return Schema.of(list(entry.schema), unit=entry.unit)  # type: ignore[arg-type]  # one of the units
 
 
-def _refuse_other_types(file: Path, mapping: ColumnMapping | None, first: Entry) -> None:
+def _refuse_other_types(file: Path, mapping: ColumnMapping | None, first: FileRecord) -> None:
     """Refuse a file in which a column that no schema declares is of another type: values would change, or be lost."""
     known = _schema_of(first)
     for name, kind in read(file, mapping=mapping).schema:
@@ -181,3 +188,61 @@ def write_whole(table: pa.Table, file: Path) -> None:
     with temporary.open("rb") as written:
         os.fsync(written.fileno())
     temporary.replace(file)
+
+
+# --- which files Spark reads ------------------------------------------------------------------------------------------
+
+
+def spark_reads(file: Path, mapping: ColumnMapping | None, declared: Schema | None) -> bool:
+    """Whether Spark gives the rows of a file the times and values that our own reader gives them."""
+    with pq.ParquetFile(file) as opened:
+        fields, columns = opened.schema_arrow, opened.schema
+        old = {column.path for column in map(columns.column, range(len(columns))) if column.physical_type == "INT96"}
+    layout = mapping or layout_of(fields.names)
+    zone = layout.assume_zone
+    for name in _times(layout, fields.names):
+        if not (_is_whole(fields.field(name).type) or _is_instant(fields.field(name), old, zone)):
+            return False
+    for role, name in layout.roles(fields.names).items():
+        if role == "duration" and not _is_whole(fields.field(name).type):
+            return False
+    return all(
+        _is_known(fields.field(column), old, zone) and _is_as_declared(fields.field(column).type, name, declared)
+        for name, column in layout.payload_columns(fields.names).items()
+        if declared is None or name in declared
+    )
+
+
+def _times(layout: ColumnMapping, names: list[str]) -> Iterator[str]:
+    for role, name in layout.roles(names).items():
+        if role in ("start", "end", "new_end", "cti"):
+            yield name
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) and not pa.types.is_uint64(kind)
+
+
+def _is_instant(field: pa.Field, old: set[str], zone: str | None) -> bool:
+    kind = field.type
+    if not pa.types.is_timestamp(kind):
+        return False
+    if field.name in old:  # Spark wrote them so for long, and knows that they are instants
+        return zone is None
+    return kind.unit in ("ms", "us") and (kind.tz is not None or zone is not None)
+
+
+def _is_known(field: pa.Field, old: set[str], zone: str | None) -> bool:
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    plain = (
+        pa.types.is_boolean, pa.types.is_float32, pa.types.is_float64, pa.types.is_string, pa.types.is_large_string,
+        pa.types.is_date32, pa.types.is_decimal128,
+    )  # fmt: skip
+    return _is_whole(kind) or _is_instant(field, old, zone) or any(is_one(kind) for is_one in plain)
+
+
+def _is_as_declared(kind: pa.DataType, name: str, declared: Schema | None) -> bool:
+    try:
+        return declared is None or type_of_arrow(kind) == declared[name]
+    except InputError:  # e.g. of local times
+        return False

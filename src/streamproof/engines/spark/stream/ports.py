@@ -1,5 +1,8 @@
 """The way of a source's rows from Spark into the buckets: checked, signed, and packed into blobs before the shuffle.
 
+    rows in normal form ──► checked, one by one and against CTIs ──► signed rows, or events ──► a blob per bucket
+                                        └─► dropped: counted, or dead letters
+
 It runs once per Arrow batch on the workers, columnar, and knows no kernel, so that its workers start fast.
 """
 
@@ -7,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
@@ -16,9 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from streamproof.engines.spark.failures import WorkerError
-from streamproof.engines.spark.stream.blobs import to_blob
 from streamproof.engines.spark.stream.hashing import bucket_numbers
-from streamproof.engines.spark.stream.wire import ALL, PACKED
+from streamproof.engines.spark.stream.wire import ARRIVALS, INPUT, BucketInput, record, to_blob
 from streamproof.engines.spark.workers import settle
 from streamproof.errors import InputError
 from streamproof.events.notation import write_value
@@ -28,7 +30,7 @@ from streamproof.events.stream import CTI, INSERT, RETRACT, PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
 from streamproof.events.validate import Kinds, Policy, cti_before, sync_times
 from streamproof.plan.nodes import AdvanceTime
-from streamproof.thresholds import DOOR_ROWS
+from streamproof.thresholds import PORT_ROWS
 
 Form: TypeAlias = Literal["inserts", "signed", "marked", "physical"]
 CONTROL: Final[dict[Form, tuple[str, ...]]] = {
@@ -44,7 +46,7 @@ BUCKET: Final = "bucket"
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class SourcePort:
     """How the rows of one source come in."""
 
     name: str
@@ -53,14 +55,18 @@ class Door:
     form: Form
     buckets: int = 1
     keeps_events: bool = False  # they stay events, in order of arrival: they have ids, or something needs the order
-    tells_all: bool = False  # every bucket learns when all events start, because CTIs are made of that
     policy: Policy = "fail"
     query: int = 0
     keys: tuple[str, ...] | None = None  # columns that decide the bucket; None: Spark has decided it
-    counts: bool = True  # what is counted of a source, and its dead letters, are told at one of its doors
-    advance: AdvanceTime | None = None  # what stands above the source somewhere in the plan
+    counts: bool = True  # what is counted of a source, and its dead letters, go through one of its ports
+    advance: AdvanceTime | None = None  # it stands above the source: CTIs are made from the order of arrival
     upstream: int = 0  # what comes in is the output of so many buckets of an earlier stage; 0: it is a source
     in_order: bool = False  # partitions follow each other as rows arrived: files, one per micro-batch
+
+    @property
+    def tells_all(self) -> bool:
+        """Whether every bucket learns when all events start, because CTIs are made of that."""
+        return self.advance is not None
 
     @property
     def arrow(self) -> pa.Schema:
@@ -73,21 +79,21 @@ class Door:
         return self.form != "physical" and all(kind != STRING for _, kind in self.schema)
 
 
-def packing(*doors: Door) -> Any:
-    """The function for ``mapInArrow`` that brings the rows of a source to all its doors."""
-    return partial(_pack, doors)
+def packing(*ports: SourcePort) -> Any:
+    """The function for ``mapInArrow`` that brings the rows of a source to all its ports."""
+    return partial(_pack, ports)
 
 
-def _pack(doors: tuple[Door, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _pack(ports: tuple[SourcePort, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     from pyspark import TaskContext  # noqa: PLC0415  # on workers only
 
     context = TaskContext.get()
     order = (context.partitionId() if context else 0) << 32
-    ctis = dict.fromkeys(doors, BEGINNING)  # up to here, in this partition
+    ctis = dict.fromkeys(ports, BEGINNING)  # up to here, in this partition
     for number, table in enumerate(_gathered(batches)):
-        for door in doors:
-            packed = pack(door, table, order + number, after=ctis[door])
-            ctis[door] = max(ctis[door], cti_of(packed))
+        for port in ports:
+            packed = pack(port, table, order + number, after=ctis[port])
+            ctis[port] = max(ctis[port], cti_of(packed))
             yield packed
     settle()
 
@@ -99,7 +105,7 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     for batch in batches:
         waiting.append(batch)
         rows += batch.num_rows
-        if rows >= DOOR_ROWS.now:
+        if rows >= PORT_ROWS.now:
             yield pa.Table.from_batches(waiting)
             waiting, rows = [], 0
     if waiting:
@@ -111,40 +117,34 @@ def cti_of(packed: pa.RecordBatch) -> int:
     return int(packed["cti"][0].as_py()) if packed.num_rows else BEGINNING
 
 
-def pack(door: Door, table: pa.Table, order: int, *, after: int = BEGINNING) -> pa.RecordBatch:
+def pack(port: SourcePort, table: pa.Table, order: int, *, after: int = BEGINNING) -> pa.RecordBatch:
     """The blobs of some rows, one per bucket that gets any; a CTI goes to every bucket.
 
     ``after`` is the CTI that stands before these rows in their partition.
     """
-    incoming = _Incoming(door, table, after)
+    incoming = _Incoming(port, table, after)
     rows, buckets = incoming.kept()
-    parts = list(by_bucket(rows, buckets, door.buckets))
+    parts = list(by_bucket(rows, buckets, port.buckets))
     cti = incoming.cti
-    everything = _everything(rows, buckets) if door.tells_all else None
+    everything = _everything(rows, buckets) if port.tells_all else None
     if cti > BEGINNING or incoming.dropped or everything is not None:
         reached = {bucket for bucket, _ in parts}
-        parts += [(bucket, None) for bucket in range(door.buckets) if bucket not in reached]
-    count = len(parts)
-    told = (np.arange(count) == 0) & door.counts  # what concerns the whole batch is told once
-    columns = [
-        pa.array([door.query] * count, pa.int32()),
-        pa.array([bucket for bucket, _ in parts], pa.int32()),
-        pa.array([door.number] * count, pa.int32()),
-        pa.array([order] * count, pa.int64()),
-        pa.array([cti] * count, pa.int64()),
-        pa.array(np.where(told, incoming.events, 0), pa.int64()),
-        pa.array(np.where(told, incoming.dropped, 0), pa.int64()),
-        pa.array([incoming.dead if is_told else None for is_told in told], pa.binary()),
-        pa.array([everything] * count, pa.binary()),
-        pa.array([None if part is None else to_blob(part) for _, part in parts], pa.binary()),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=PACKED)
+        parts += [(bucket, None) for bucket in range(port.buckets) if bucket not in reached]
+    packed = []
+    for number, (bucket, part) in enumerate(parts):
+        content = BucketInput(
+            port.number, order, cti, 0, arrivals=everything, rows=None if part is None else to_blob(part)
+        )
+        if port.counts and number == 0:  # what concerns the whole batch is said once
+            content = replace(content, events=incoming.events, dropped=incoming.dropped, dead=incoming.dead)
+        packed.append(record(port.query, bucket, content))
+    return pa.RecordBatch.from_pylist(packed, schema=INPUT)
 
 
 def _everything(rows: pa.Table, buckets: Ints | None) -> bytes:
     """Bucket, kind and start of all rows, in order of arrival."""
     places = np.zeros(rows.num_rows, np.int16) if buckets is None else buckets.astype(np.int16)
-    return to_blob(pa.Table.from_arrays([pa.array(places), rows["kind"], rows["le"]], schema=ALL))
+    return to_blob(pa.Table.from_arrays([pa.array(places), rows["kind"], rows["le"]], schema=ARRIVALS))
 
 
 def by_bucket(rows: pa.Table, buckets: Ints | None, count: int) -> Iterator[tuple[int, pa.Table | None]]:
@@ -165,12 +165,12 @@ def by_bucket(rows: pa.Table, buckets: Ints | None, count: int) -> Iterator[tupl
 class _Incoming:
     """The rows of one Arrow batch, taken apart."""
 
-    def __init__(self, door: Door, table: pa.Table, after: int) -> None:
-        self.door, self.table = door, table
-        named = (*(n for n in table.column_names[:1] if n == BUCKET), *CONTROL[door.form])
+    def __init__(self, port: SourcePort, table: pa.Table, after: int) -> None:
+        self.port, self.table = port, table
+        named = (*(n for n in table.column_names[:1] if n == BUCKET), *CONTROL[port.form])
         self.column = {name: table.column(n) for n, name in enumerate(named)}
         self.payload = [
-            _typed(table.column(len(named) + n), kind.arrow, table.num_rows) for n, (_, kind) in enumerate(door.schema)
+            _typed(table.column(len(named) + n), kind.arrow, table.num_rows) for n, (_, kind) in enumerate(port.schema)
         ]
         rows = table.num_rows
         given = self.column.get("kind")
@@ -212,8 +212,8 @@ class _Incoming:
 
         Where illegal rows are let go and partitions follow each other, the buckets do it, who see all of them in turn.
         """
-        lenient = self.door.policy != "fail"
-        if self.door.tells_all or (lenient and self.door.in_order):
+        lenient = self.port.policy != "fail"
+        if self.port.tells_all or (lenient and self.port.in_order):
             return
         new = ints(self.column["re_new"]) if "re_new" in self.column else self.re
         before = cti_before(self.kind, self.le, after)
@@ -227,7 +227,7 @@ class _Incoming:
         first = int(np.argmax(early))
         raise WorkerError(
             late_error(
-                self.door,
+                self.port,
                 int(sync[first]),
                 int(before[first]),
                 self._shown(first),
@@ -236,22 +236,22 @@ class _Incoming:
         )
 
     def _refuse(self, bad: Flags, why: str, name: Any) -> None:
-        if self.door.policy == "fail":
-            at = f"source {self.door.name}, {self._shown(int(np.argmax(bad)))}"
+        if self.port.policy == "fail":
+            at = f"source {self.port.name}, {self._shown(int(np.argmax(bad)))}"
             fix = 'mend the data, or let such events go: on_error="drop" or "dead_letter"'
             raise WorkerError(InputError(f"an event is refused: {why}", at=at, fix=fix, name=name))
         self.good &= ~bad
         self.dropped += int(bad.sum())
-        if self.door.policy == "dead_letter":
+        if self.port.policy == "dead_letter":
             lines = [
-                json.dumps({"source": self.door.name, "why": why, "event": self._row(n)})
+                json.dumps({"source": self.port.name, "why": why, "event": self._row(n)})
                 for n in np.flatnonzero(bad).tolist()
             ]
             self.dead = (self.dead or b"") + "".join(line + "\n" for line in lines).encode()
 
     def _row(self, index: int) -> dict[str, object]:
-        control = {name: self.column[name][index].as_py() for name in CONTROL[self.door.form]}
-        values = zip(self.door.schema.names, self.payload, strict=True)
+        control = {name: self.column[name][index].as_py() for name in CONTROL[self.port.form]}
+        values = zip(self.port.schema.names, self.payload, strict=True)
         return {**control, "payload": {name: plain_value(column[index].as_py()) for name, column in values}}
 
     def _shown(self, index: int) -> str:
@@ -259,31 +259,31 @@ class _Incoming:
 
     def kept(self) -> tuple[pa.Table, Ints | None]:
         """The rows for the buckets, and the bucket of each."""
-        if self.door.keeps_events:
+        if self.port.keeps_events:
             rows, source = self._events()
         elif (self.kind == RETRACT).any():
             rows, source = self._signed()
         else:
             rows, source = self._plain()
-        if self.door.buckets == 1:
+        if self.port.buckets == 1:
             return rows, None
         buckets = self._buckets()
         buckets = buckets if source is None else buckets[source]
-        spread = self.door.keeps_events and not self.door.tells_all
-        return _ctis_everywhere(rows, buckets, self.door.buckets) if spread else (rows, buckets)
+        spread = self.port.keeps_events and not self.port.tells_all
+        return _ctis_everywhere(rows, buckets, self.port.buckets) if spread else (rows, buckets)
 
     def _buckets(self) -> Ints:
-        if self.door.keys is None:
+        if self.port.keys is None:
             return ints(self.column[BUCKET])
-        columns = dict(zip(self.door.schema.names, self.payload, strict=True))
-        return bucket_numbers([columns[name] for name in self.door.keys], self.table.num_rows, self.door.buckets)
+        columns = dict(zip(self.port.schema.names, self.payload, strict=True))
+        return bucket_numbers([columns[name] for name in self.port.keys], self.table.num_rows, self.port.buckets)
 
     def _plain(self) -> tuple[pa.Table, Ints | None]:
         count = self.table.num_rows
         w = self.column.get("w")
         weights = pa.array(np.ones(count, np.int64)) if w is None else w.cast(pa.int64())
         rows = pa.Table.from_arrays(
-            [pa.array(self.le), pa.array(self.re), weights, *self.payload], schema=self.door.schema.arrow_rows
+            [pa.array(self.le), pa.array(self.re), weights, *self.payload], schema=self.port.schema.arrow_rows
         )
         return _those(rows, self.good & (self.kind == INSERT))
 
@@ -299,7 +299,7 @@ class _Incoming:
         weights = np.concatenate([np.full(len(minus), -1), np.ones(len(plus), np.int64)])
         taken = pa.array(source)
         columns = [pa.array(self.le[source]), pa.array(ends), pa.array(weights), *(c.take(taken) for c in self.payload)]
-        return pa.Table.from_arrays(columns, schema=self.door.schema.arrow_rows), source
+        return pa.Table.from_arrays(columns, schema=self.port.schema.arrow_rows), source
 
     def _events(self) -> tuple[pa.Table, Ints | None]:
         count = self.table.num_rows
@@ -307,7 +307,7 @@ class _Incoming:
         ids = self.column["id"].cast(pa.string()) if "id" in self.column else pa.nulls(count, pa.string())
         new = self.column["re_new"].cast(pa.int64()) if "re_new" in self.column else pa.nulls(count, pa.int64())
         control = [pa.array(self.kind), ids, pa.array(self.le), pa.array(self.re, mask=is_cti), new]
-        schema = PhysicalStream.arrow_schema(self.door.schema)
+        schema = PhysicalStream.arrow_schema(self.port.schema)
         return _those(pa.Table.from_arrays([*control, *self.payload], schema=schema), self.good)
 
 
@@ -349,18 +349,18 @@ def _outside(times: Ints) -> Flags:
     return outside
 
 
-def late_error(door: Door, time: int, cti: int, shown: str, *, cti_itself: bool = False) -> InputError:
+def late_error(port: SourcePort, time: int, cti: int, shown: str, *, cti_itself: bool = False) -> InputError:
     """A change, or a CTI, of a time that an earlier CTI has closed."""
     if cti_itself:
         return InputError(
             f"the CTI goes back from {show_tick(cti)} to {show_tick(time)}",
-            at=f"source {door.name}, {shown}",
+            at=f"source {port.name}, {shown}",
             fix="CTIs never decrease; merge sources with union, which takes the least CTI",
             name="cti_backwards",
         )
     return InputError(
         f"a change from {show_tick(time)} on, but the CTI before it promised no change before {show_tick(cti)}",
-        at=f"source {door.name}, {shown}",
+        at=f"source {port.name}, {shown}",
         fix='send the event before its CTI, delay CTIs (advance_time), or let it go: on_error="drop" or "dead_letter"',
         name="cti_violation",
     )

@@ -17,8 +17,8 @@ from hashlib import blake2b
 from types import ModuleType
 from typing import Any
 
-from streamproof.engines.spark.stream.doors import Door
-from streamproof.engines.spark.stream.fragments import holds_state
+from streamproof.engines.spark.stream.keys import holds_state
+from streamproof.engines.spark.stream.ports import SourcePort
 from streamproof.engines.spark.stream.wire import Emit
 from streamproof.kernels.base import Emission
 from streamproof.plan.calls import calls_modules
@@ -29,28 +29,28 @@ from streamproof.plan.modules import Module, ModuleKind, Registry
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """Where the output of a fragment goes: a door of a later one."""
+class StageEdge:
+    """Where the output of a fragment goes: a port of a later one."""
 
     query: int
-    source: int  # the number of the door
+    source: int  # the number of the port
     keys: tuple[str, ...]
     buckets: int
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class StageSpec:
     """Everything that a bucket needs to know about its query, or its fragment of one."""
 
     typed: Typed
-    doors: tuple[Door, ...]
+    ports: tuple[SourcePort, ...]
     registry: Registry
     limits: Limits
     emission: Emission = "speculative"
     horizon: int | None = None
     emit: Emit = "rows"
-    journal: int = 32  # micro-batches between images of the state, at most
-    links: tuple[Link, ...] = ()  # none: what comes out is for the sink
+    journal: int = 32  # micro-batches between savepoints, at most
+    edges: tuple[StageEdge, ...] = ()  # none: what comes out is for the sink
     seals: bool = True  # emission final: rows are held back until nothing can change them
     claim: str = ""  # all that its state depends on, as JSON
 
@@ -61,37 +61,37 @@ class Stage:
 
     @property
     def is_light(self) -> bool:
-        """Whether an image is smaller than what came in: no row is remembered."""
-        events = self.emit == "events" or any(door.keeps_events for door in self.doors)
+        """Whether a savepoint is smaller than what came in: no row is remembered."""
+        events = self.emit == "events" or any(port.keeps_events for port in self.ports)
         return not (events or holds_state(self.typed) or self.emission == "final")
 
 
 @dataclass(frozen=True, slots=True)
-class Shipment:
+class QueryBytes:
     """Queries in bytes, to be opened where they are needed, once per worker."""
 
     queries: Mapping[int, bytes]
     digests: Mapping[int, str]
 
     @staticmethod
-    def of(stages: Iterable[Stage] | Mapping[int, Stage]) -> Shipment:
+    def of(stages: Iterable[StageSpec] | Mapping[int, StageSpec]) -> QueryBytes:
         """The stages of queries, by their numbers or in their order."""
         numbered = stages if isinstance(stages, Mapping) else dict(enumerate(stages))
         packed = {number: _dumps(stage) for number, stage in numbered.items()}
-        return Shipment(packed, {n: blake2b(part, digest_size=12).hexdigest() for n, part in packed.items()})
+        return QueryBytes(packed, {n: blake2b(part, digest_size=12).hexdigest() for n, part in packed.items()})
 
 
-_OPENED: dict[str, Stage] = {}
+_OPENED: dict[str, StageSpec] = {}
 
 
-def opened(packed: bytes, digest: str) -> Stage:
+def opened(packed: bytes, digest: str) -> StageSpec:
     """A query in bytes, as it was."""
     if digest not in _OPENED:
         _OPENED[digest] = _loads(packed)
     return _OPENED[digest]
 
 
-def _dumps(stage: Stage) -> bytes:
+def _dumps(stage: StageSpec) -> bytes:
     from pyspark import cloudpickle  # noqa: PLC0415  # only where queries are sent
 
     class Pickler(cloudpickle.CloudPickler):
@@ -106,10 +106,10 @@ def _dumps(stage: Stage) -> bytes:
     return file.getvalue()
 
 
-def _loads(data: bytes) -> Stage:
+def _loads(data: bytes) -> StageSpec:
     from pyspark import cloudpickle  # noqa: PLC0415
 
-    stage: Stage = cloudpickle.loads(data)
+    stage: StageSpec = cloudpickle.loads(data)
     return stage
 
 
