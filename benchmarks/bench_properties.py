@@ -69,20 +69,20 @@ def safety(many: int, size: int):
     @settings(max_examples=CASES, database=None)
     @given(stream=windows(always(of(incidents(1.1), size), many), size="1 hour", time="event_time"))
     def test(stream, spark):
-        assert_holds(formula, run_stream(spark, stream, harass_max), letters=tumbling("1 hour", on="window"))
+        assert_holds(formula, run_stream(spark, stream, harass_max), steps=tumbling("1 hour", on="window"))
 
     return test
 
 
 def liveness(many: int, size: int):
-    """Zones above 8 show as Extreme now or in the next three letters of 15 minutes, which the cell counts."""
+    """Zones above 8 show as Extreme now or in the next three steps of 15 minutes, which the cell counts."""
 
     formula = always(consume(extreme_zones_show)).during(many - 3)
 
     @settings(max_examples=CASES, database=None)
     @given(stream=windows(always(of(incidents(0.0), 2 * size), many // 2), size="30 minutes", time="event_time"))
     def test(stream, spark):
-        assert_holds(formula, run_stream(spark, stream, harass_max), letters=tumbling("15 minutes", on="window"))
+        assert_holds(formula, run_stream(spark, stream, harass_max), steps=tumbling("15 minutes", on="window"))
 
     return test
 
@@ -131,7 +131,7 @@ def paper_seconds(name: str, many: int, size: int) -> float:
 
 
 def progression() -> list[dict[str, object]]:
-    """Letters per second through Python predicates, and whether twice the word costs twice as much."""
+    """Steps per second through Python predicates, and whether twice the word costs twice as much."""
     positive, seven = now(lambda i, o: o >= 0), now(lambda i, o: o == 6)
 
     def answered(_: int, o: int) -> Formula:
@@ -146,18 +146,18 @@ def progression() -> list[dict[str, object]]:
     }
     found = []
     for name, formula in formulas.items():
-        rates = [max(_rate(formula, letters) for _ in range(3)) for letters in (50_000, 100_000)]
-        print(f"  {name:<28} {rates[1]:>9,.0f} letters/s, twice the word at {rates[1] / rates[0]:.2f} of the speed")
-        found.append({"formula": name, "letters_per_second": round(rates[1]), "ratio": round(rates[1] / rates[0], 2)})
+        rates = [max(_rate(formula, steps) for _ in range(3)) for steps in (50_000, 100_000)]
+        print(f"  {name:<28} {rates[1]:>9,.0f} steps/s, twice the word at {rates[1] / rates[0]:.2f} of the speed")
+        found.append({"formula": name, "steps_per_second": round(rates[1]), "ratio": round(rates[1] / rates[0], 2)})
     return found
 
 
-def _rate(formula: Formula, letters: int) -> float:
-    """Letters per CPU second."""
+def _rate(formula: Formula, steps: int) -> float:
+    """Steps per CPU second."""
     progress, spent = Progress(formula), time.process_time()
-    for number in range(letters):
+    for number in range(steps):
         progress.feed((0, number % 7, 0))
-    return letters / (time.process_time() - spent)
+    return steps / (time.process_time() - spent)
 
 
 def show(row: dict[str, object]) -> None:

@@ -60,7 +60,7 @@ def stays_banned(i, o):
 
 def check(stream, spark, subject):
     run = run_stream(spark, stream, subject, batches="window")
-    assert_holds(always(consume(stays_banned)).during(2), run, letters=tumbling("1 minute", on="event_time"))
+    assert_holds(always(consume(stays_banned)).during(2), run, steps=tumbling("1 minute", on="event_time"))
 
 
 @settings(max_examples=6)

@@ -56,13 +56,13 @@ never_safe = always(now(no_zone_is_safe)).during(20)
 def test_high_danger_is_never_safe(stream, streamproof_spark):
     """Holds: no incident is safe, so no zone is."""
     run = run_stream(streamproof_spark, stream, harass_max)
-    assert_holds(never_safe, run, letters=tumbling("1 hour", on="window"))
+    assert_holds(never_safe, run, steps=tumbling("1 hour", on="window"))
 
 
 @given(stream=windows(always(of(incidents(0.5), 0, 50), 20), size="1 hour", time="event_time"))
 def from_a_half(stream, spark):
     run = run_stream(spark, stream, harass_max)
-    assert_holds(never_safe, run, letters=tumbling("1 hour", on="window"))
+    assert_holds(never_safe, run, steps=tumbling("1 hour", on="window"))
 
 
 def test_danger_from_a_half_is_sometimes_safe(streamproof_spark):
@@ -87,4 +87,4 @@ def extreme_zones_show(i, o):
 def test_extreme_zones_show_within_the_hour(stream, streamproof_spark):
     """Holds, with three sizes of windows: drawn by 30 minutes, computed by the hour, judged by 15 minutes."""
     run = run_stream(streamproof_spark, stream, harass_max)
-    assert_holds(always(consume(extreme_zones_show)).during(5), run, letters=tumbling("15 minutes", on="window"))
+    assert_holds(always(consume(extreme_zones_show)).during(5), run, steps=tumbling("15 minutes", on="window"))

@@ -26,7 +26,7 @@ def reference(tweets) -> Counter:
 
 
 def agrees(i, o, start):
-    """The rows of the window that starts with this letter, against the reference."""
+    """The rows of the window that starts with this step, against the reference."""
     found = [(row.tag, row["count"]) for row in o if row.window.start == start]
     return same(found, reference(i).items())
 
@@ -34,6 +34,6 @@ def agrees(i, o, start):
 @settings(max_examples=40)
 @given(stream=windows(always(of(tweets, 0, 4), 6), size="5 minutes", time="at"))
 def test_counts_agree_with_the_reference(stream, streamproof_spark):
-    """Holds: letters slide as the subject's windows do."""
+    """Holds: steps slide as the subject's windows do."""
     run = run_stream(streamproof_spark, stream, hashtag_counts)
-    assert_holds(always(now(agrees)).during(6), run, letters=sliding("10 minutes", "5 minutes", on="window"))
+    assert_holds(always(now(agrees)).during(6), run, steps=sliding("10 minutes", "5 minutes", on="window"))

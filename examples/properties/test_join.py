@@ -49,7 +49,7 @@ in_time = now(
 
 
 def complete(i, o):
-    """Impressions and clicks of one letter that belong together are in its output."""
+    """Impressions and clicks of one step that belong together are in its output."""
     pairs = [(a.ad, a.shown, b.clicked) for a, b in product(*i) if a.ad == b.ad and a.shown <= b.clicked]
     found = {(row.ad, row.shown, row.clicked) for row in o}
     return every(pairs, lambda pair: pair in found)
@@ -57,7 +57,7 @@ def complete(i, o):
 
 def check(shown, clicked, spark, subject):
     run = run_stream(spark, (shown, clicked), subject)
-    assert_holds(always(in_time & now(complete)).during(4), run, letters=tumbling("10 minutes", on="clicked"))
+    assert_holds(always(in_time & now(complete)).during(4), run, steps=tumbling("10 minutes", on="clicked"))
 
 
 @settings(max_examples=40)

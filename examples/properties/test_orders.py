@@ -26,4 +26,4 @@ def adds_up(i, o):
 @given(orders=windows(always(of(order, 0, 5), 4), size="1 hour", time="at"))
 def test_revenue_adds_up(orders, streamproof_spark):
     run = run_stream(streamproof_spark, orders, revenue)
-    assert_holds(always(now(adds_up)).during(4), run, letters=tumbling("1 hour"))
+    assert_holds(always(now(adds_up)).during(4), run, steps=tumbling("1 hour"))

@@ -40,7 +40,7 @@ def alerts(readings: DataFrame) -> DataFrame:
 def test_high_is_never_fine(stream, streamproof_spark):
     """Safety: holds."""
     run = run_stream(streamproof_spark, stream, alerts)
-    assert_holds(always(now(lambda i, o: all(not r.fine for r in o))).during(8), run, letters=tumbling("1 second"))
+    assert_holds(always(now(lambda i, o: all(not r.fine for r in o))).during(8), run, steps=tumbling("1 second"))
 
 
 def alarm_follows(i, o):
@@ -61,4 +61,4 @@ def alarm_follows(i, o):
 def test_an_alarm_comes_now_or_within_four_windows(stream, streamproof_spark):
     """Liveness: holds. The streams are calm until something happens, and calm again for a while."""
     run = run_stream(streamproof_spark, stream, alerts)
-    assert_holds(always(consume(alarm_follows)).during(4), run, letters=tumbling("1 second"))
+    assert_holds(always(consume(alarm_follows)).during(4), run, steps=tumbling("1 second"))

@@ -37,4 +37,4 @@ def agrees(i, o) -> Match:
 def test_the_best_driver_of_every_hour(stream, streamproof_spark):
     """Holds in every hour that the stream has."""
     run = run_stream(streamproof_spark, stream, best_tips)
-    assert_holds(always(now(agrees)).during(len(stream)), run, letters=tumbling("1 hour", on="window"))
+    assert_holds(always(now(agrees)).during(len(stream)), run, steps=tumbling("1 hour", on="window"))

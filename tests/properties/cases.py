@@ -30,7 +30,7 @@ def term(case: Any, bound: dict[str, Any]) -> Any:
 
 
 def formula(case: Any, bound: dict[str, Any] | None = None) -> Any:
-    """A formula from its notation; inside ``consume``, checks of bound letters are plain Booleans."""
+    """A formula from its notation; inside ``consume``, checks of bound steps are plain Booleans."""
     bound = bound or {}
     op = case["op"]
     if op in LEAVES:
@@ -54,11 +54,11 @@ def formula(case: Any, bound: dict[str, Any] | None = None) -> Any:
 
 
 LEAVES = {
-    "atom": lambda case, bound: now(lambda letter: bool(letter[case["var"]])),
-    "status": lambda case, bound: now(lambda letter: Verdict.of(letter[case["var"]])),
-    "cmp": lambda case, bound: now(lambda letter: related(case["rel"], letter[case["var"]], term(case["rhs"], bound))),
+    "atom": lambda case, bound: now(lambda step: bool(step[case["var"]])),
+    "status": lambda case, bound: now(lambda step: Verdict.of(step[case["var"]])),
+    "cmp": lambda case, bound: now(lambda step: related(case["rel"], step[case["var"]], term(case["rhs"], bound))),
     "check": lambda case, bound: related(case["rel"], term(case["lhs"], bound), term(case["rhs"], bound)),
-    "consume": lambda case, bound: consume(lambda letter: formula(case["arg"], {**bound, case["as"]: letter})),
+    "consume": lambda case, bound: consume(lambda step: formula(case["arg"], {**bound, case["as"]: step})),
 }
 
 

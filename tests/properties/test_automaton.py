@@ -1,4 +1,4 @@
-"""Automata of formulas: they leave what progression leaves, stay small, and ask each predicate once a letter."""
+"""Automata of formulas: they leave what progression leaves, stay small, and ask each predicate once a step."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from streamproof.properties import Progress, Verdict, always, consume, evaluate,
 from streamproof.properties.automaton import MOST_STATES, automaton_of
 from streamproof.properties.matchers import every
 from streamproof.properties.progress import progressed
-from tests.properties.test_formula import LETTERS, Tree, a, b, built, trees
+from tests.properties.test_formula import STEPS, Tree, a, b, built, trees
 
 
-@given(trees, trees, st.lists(st.sampled_from(LETTERS), max_size=8))
+@given(trees, trees, st.lists(st.sampled_from(STEPS), max_size=8))
 def test_what_is_left_is_what_progression_leaves(one: Tree, other: Tree, word: list[dict[str, bool]]) -> None:
     left = always(built(one)).during(6) & eventually(built(other)).within(4)
     progress = Progress(left)
-    for letter in word:
-        progress.feed(letter)
-        left = progressed(left, letter)
+    for step in word:
+        progress.feed(step)
+        left = progressed(left, step)
         assert progress.residual is left
 
 
@@ -47,7 +47,7 @@ def test_formulas_without_end_of_states_are_judged_without_them() -> None:
     assert len(automaton_of(formula).states) <= MOST_STATES
 
 
-def test_bounds_that_end_at_different_letters() -> None:
+def test_bounds_that_end_at_different_steps() -> None:
     word = [{"a": True, "b": number == 5} for number in range(9)]
     both = always(a).during(9) & eventually(b).within(6) & until(a, b).within(7)
     found = [Progress(both).over(word[:length]).value for length in range(10)]
@@ -57,18 +57,18 @@ def test_bounds_that_end_at_different_letters() -> None:
 
 
 def test_answers_may_be_matches_and_verdicts() -> None:
-    rows = now(lambda letter: every(letter, bool))
+    rows = now(lambda step: every(step, bool))
     assert evaluate(always(rows).during(3), [[1], [], [1, 2]]) is Verdict.HOLDS
     assert evaluate(always(rows).during(3), [[1], [0], [1]]) is Verdict.FAILS
-    perhaps = now(lambda letter: Verdict.UNDECIDED if letter else Verdict.HOLDS)
+    perhaps = now(lambda step: Verdict.UNDECIDED if step else Verdict.HOLDS)
     assert evaluate(always(perhaps).during(2), [0, 1]) is Verdict.UNDECIDED
 
 
-@pytest.mark.parametrize("letters", [[0, 1, 1, 0, 1], [1, 1, 1, 1, 1]])
-def test_left_sides_are_counted_on_known_ways_too(letters: list[int]) -> None:
+@pytest.mark.parametrize("steps", [[0, 1, 1, 0, 1], [1, 1, 1, 1, 1]])
+def test_left_sides_are_counted_on_known_ways_too(steps: list[int]) -> None:
     progress = Progress(always(implies(now(bool), now(lambda n: n == 1))).during(5))
-    progress.over(letters)
-    assert (progress.antecedents.seen, progress.antecedents.fired) == (5, sum(letters))
+    progress.over(steps)
+    assert (progress.antecedents.seen, progress.antecedents.fired) == (5, sum(steps))
 
 
 def test_an_error_ends_it_in_a_known_state_too() -> None:

@@ -28,21 +28,19 @@ from streamproof.properties.formula import FALSE, TRUE
 from tests.properties.cases import CASES, formula
 
 T, F, U, E = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED, Verdict.ERROR
-a, b = now(lambda letter: letter["a"], "a"), now(lambda letter: letter["b"], "b")
-LETTERS = [{"a": x, "b": y} for x in (False, True) for y in (False, True)]
+a, b = now(lambda step: step["a"], "a"), now(lambda step: step["b"], "b")
+STEPS = [{"a": x, "b": y} for x in (False, True) for y in (False, True)]
 
 
 @pytest.mark.parametrize("case", CASES["formula_cases"], ids=lambda case: case["id"])
 def test_the_verdict_after_every_prefix(case: Any) -> None:
     progress = Progress(formula(case["formula"]))
-    assert [progress.verdict.value, *(progress.feed(letter).value for letter in case["word"])] == case[
-        "expected_by_prefix"
-    ]
+    assert [progress.verdict.value, *(progress.feed(step).value for step in case["word"])] == case["expected_by_prefix"]
 
 
 @pytest.mark.parametrize("case", CASES["error_cases"], ids=lambda case: case["id"])
 def test_formulas_that_cannot_be_built(case: Any) -> None:
-    with pytest.raises(ValueError, match=r"at least 1 letter|not negative"):
+    with pytest.raises(ValueError, match=r"at least 1 step|not negative"):
         formula(case["formula"])
 
 
@@ -50,7 +48,7 @@ def test_formulas_that_cannot_be_built(case: Any) -> None:
 def test_equivalent_formulas_agree_on_every_word(case: Any) -> None:
     left, right = formula(case["lhs"]), formula(case["rhs"])
     for length in range(4):
-        for word in itertools.product(LETTERS, repeat=length):
+        for word in itertools.product(STEPS, repeat=length):
             assert evaluate(left, word) is evaluate(right, word), word
 
 
@@ -139,17 +137,17 @@ def built(tree: Tree) -> Any:
             return release(built(f), built(g), strict=kind == "strict").within(n)
 
 
-@example(("not", ("implies", ("atom", "a"), ("atom", "b"))), [LETTERS[3]])
-@given(trees, st.lists(st.sampled_from(LETTERS), max_size=6))
+@example(("not", ("implies", ("atom", "a"), ("atom", "b"))), [STEPS[3]])
+@given(trees, st.lists(st.sampled_from(STEPS), max_size=6))
 def test_progress_gives_what_the_definitions_say(tree: Tree, word: list[dict[str, bool]]) -> None:
     progress = Progress(built(tree))
     assert progress.verdict is meaning(tree, [], 0)
-    for length, letter in enumerate(word, 1):
-        assert progress.feed(letter) is meaning(tree, word[:length], 0)
+    for length, step in enumerate(word, 1):
+        assert progress.feed(step) is meaning(tree, word[:length], 0)
 
 
-@example(("until", ("next", 5, ("atom", "a")), ("atom", "b"), 3), [LETTERS[0], *[LETTERS[2]] * 29])
-@given(trees, st.lists(st.sampled_from(LETTERS), min_size=30, max_size=30))
+@example(("until", ("next", 5, ("atom", "a")), ("atom", "b"), 3), [STEPS[0], *[STEPS[2]] * 29])
+@given(trees, st.lists(st.sampled_from(STEPS), min_size=30, max_size=30))
 def test_the_safe_length_decides(tree: Tree, word: list[dict[str, bool]]) -> None:
     length = safe_length(built(tree))
     assert length is not None
@@ -160,7 +158,7 @@ def test_the_safe_length_decides(tree: Tree, word: list[dict[str, bool]]) -> Non
 @given(trees)
 def test_equal_formulas_are_one_and_twice_not_is_nothing(tree: Tree) -> None:
     assert built(tree) is built(tree)
-    assert evaluate(~~built(tree), LETTERS) is evaluate(built(tree), LETTERS)
+    assert evaluate(~~built(tree), STEPS) is evaluate(built(tree), STEPS)
 
 
 def test_the_safe_length_counts_the_left_side_of_until() -> None:
@@ -175,13 +173,13 @@ def test_release_is_weak_unless_strict() -> None:
 
 
 def test_an_error_ends_it_and_is_kept() -> None:
-    progress = Progress(always(a | now(lambda letter: letter["c"])).during(3))
+    progress = Progress(always(a | now(lambda step: step["c"])).during(3))
     assert progress.feed({"a": True}) is E
     assert isinstance(progress.error, KeyError)
     assert progress.feed({"a": True, "c": True}) is E
 
 
-def test_a_solved_formula_does_not_look_at_letters() -> None:
+def test_a_solved_formula_does_not_look_at_steps() -> None:
     progress = Progress(eventually(a).within(3))
     assert progress.feed({"a": True}) is T
     assert progress.feed({}) is T
@@ -198,7 +196,7 @@ def test_deep_formulas_need_no_recursion() -> None:
     deep = a
     for _ in range(3000):
         deep = ~(deep & next_(b)) | b
-    assert evaluate(deep, LETTERS * 2).solved
+    assert evaluate(deep, STEPS * 2).solved
     assert safe_length(deep) == 2
     assert "…" in repr(deep)
 
@@ -216,17 +214,17 @@ def test_residuals_are_readable() -> None:
     progress.feed({"a": True, "b": False})
     assert repr(progress.residual) == "eventually(b).within(3) & always(a → eventually(b).within(4)).during(5)"
     assert repr(always(now(lambda i, o: len(o) > 0)).during(2)) == "always(len(o) > 0).during(2)"
-    assert repr(consume(meaning_of_letter)) == "consume(meaning_of_letter)"
+    assert repr(consume(meaning_of_step)) == "consume(meaning_of_step)"
 
 
-def meaning_of_letter(letter: Any) -> bool:
-    return bool(letter)
+def meaning_of_step(step: Any) -> bool:
+    return bool(step)
 
 
 @pytest.mark.parametrize(
     ("build", "text"),
     [
-        (lambda: always(a).during(0), "a temporal formula needs at least 1 letter, got 0\n  at: always(a)"),
+        (lambda: always(a).during(0), "a temporal formula needs at least 1 step, got 0\n  at: always(a)"),
         (lambda: always(a, 3), "write always(f).during(3)"),
         (lambda: bool(a), "combine formulas with &, |, ~ and implies"),
         (lambda: now(lambda a, b, c, d: True), "not 4 arguments"),
@@ -240,22 +238,22 @@ def test_errors_say_what_to_do(build: Any, text: str) -> None:
 
 
 def test_a_predicate_without_a_boolean_is_an_error() -> None:
-    progress = Progress(now(lambda letter: None))
+    progress = Progress(now(lambda step: None))
     assert progress.feed({}) is E
     assert "a predicate gives a Boolean" in str(progress.error)
 
 
-def test_predicates_take_the_letter_in_three_ways() -> None:
-    letter = ([1], [2], 7)
-    assert evaluate(now(lambda whole: whole == letter), [letter]) is T
-    assert evaluate(now(lambda i, o: i + o == [1, 2]), [letter]) is T
-    assert evaluate(now(lambda i, o, t: t == 7), [letter]) is T
+def test_predicates_take_the_step_in_three_ways() -> None:
+    step = ([1], [2], 7)
+    assert evaluate(now(lambda whole: whole == step), [step]) is T
+    assert evaluate(now(lambda i, o: i + o == [1, 2]), [step]) is T
+    assert evaluate(now(lambda i, o, t: t == 7), [step]) is T
 
 
 def test_antecedents_that_never_held_are_known() -> None:
     quiet = Progress(always(implies(a, b)).during(2))
     quiet.over([{"a": False, "b": False}] * 2)
     assert (quiet.verdict, quiet.antecedents.seen, quiet.antecedents.fired) == (T, 2, 0)
-    inside = Progress(always(consume(lambda letter: implies(bool(letter["a"]), b))).during(2))
+    inside = Progress(always(consume(lambda step: implies(bool(step["a"]), b))).during(2))
     inside.over([{"a": False, "b": False}, {"a": True, "b": False}, {"a": False, "b": True}])
     assert (inside.verdict, inside.antecedents.fired) == (T, 1)

@@ -25,7 +25,7 @@ from streamproof.properties import (
     until,
     windows,
 )
-from streamproof.properties.sampling import sampler_of
+from streamproof.properties.contents import sampler_of
 from streamproof.properties.streams import START
 from tests.properties.cases import CASES, generator
 

@@ -100,10 +100,10 @@ def test_formulas_without_bounds_are_for_monitors() -> None:
         assert_holds(always(never_safe), run_function(STREAM, levels))
 
 
-def test_letters_rows_and_tests_that_are_none() -> None:
+def test_steps_rows_and_tests_that_are_none() -> None:
     run = run_function(STREAM, levels)
-    with pytest.raises(FormulaError, match=r"letters=tumbling\('1 hour'\)"):
-        judge(always(never_safe).during(6), run, letters="1 hour")  # type: ignore[arg-type]
+    with pytest.raises(FormulaError, match=r"steps=tumbling\('1 hour'\)"):
+        judge(always(never_safe).during(6), run, steps="1 hour")  # type: ignore[arg-type]
     with pytest.raises(PropertyFailed, match="no row 0: the window has 0"):
         assert_holds(always(now(lambda i, o: o[0].zone > 0)).during(6), run)
     with pytest.raises(InputError, match="prove runs a test that given made"):
@@ -123,7 +123,7 @@ def test_temporal_plans() -> None:
     plan = sp.source("S").tumbling(3_600_000_000).aggregate(n=sp.count())
     run = run_plan(STREAM, plan)
     counted = always(now(lambda i, o: [row.n for row in o] == ([len(i)] if i else []))).during(6)
-    assert assert_holds(counted, run, letters=tumbling("1 hour"))
+    assert assert_holds(counted, run, steps=tumbling("1 hour"))
 
 
 def test_judgements_say_what_they_are() -> None:

@@ -22,8 +22,8 @@ def stream(*readings: tuple[float, int]):
 
 
 def test_an_unbounded_formula_is_undecided_until_it_fails() -> None:
-    watched = monitor(always(~hot), stream((0, 1), (1, 2), (2, 60), (3, 1)), letters=tumbling("1 minute", on="at"))
-    assert [(change.letter, change.verdict.value) for change in watched.changes] == [(0, "?"), (2, "F")]
+    watched = monitor(always(~hot), stream((0, 1), (1, 2), (2, 60), (3, 1)), steps=tumbling("1 minute", on="at"))
+    assert [(change.step, change.verdict.value) for change in watched.changes] == [(0, "?"), (2, "F")]
     assert watched.changes[-1].reasons == ("hot: true",)
 
 
@@ -31,19 +31,19 @@ def test_it_can_begin_anew_and_write_lines(tmp_path: Path) -> None:
     file = tmp_path / "verdicts.jsonl"
     response = always(implies(hot, eventually(calm).within(2)))
     readings = stream((0, 60), (1, 9), (2, 60), (3, 1), (4, 60), (5, 9), (6, 9))
-    watched = monitor(response, readings, letters=tumbling("1 minute", on="at"), restart=True, file=file)
+    watched = monitor(response, readings, steps=tumbling("1 minute", on="at"), restart=True, file=file)
     lines = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [(line["letter"], line["verdict"]) for line in lines] == [
+    assert [(line["step"], line["verdict"]) for line in lines] == [
         (0, "undecided"), (1, "fails"), (2, "undecided"), (5, "fails"), (6, "undecided"),
     ]  # fmt: skip
     assert len(watched.changes) == 5
 
 
 def test_it_says_what_it_watches() -> None:
-    watched = monitor(eventually(hot).within(3), stream((0, 60)), letters=tumbling("1 minute", on="at"))
+    watched = monitor(eventually(hot).within(3), stream((0, 60)), steps=tumbling("1 minute", on="at"))
     assert repr(watched).startswith("monitor of eventually(hot).within(3): holds\n0  2024-01-04 00:00:00  holds")
 
 
-def test_letters_must_tumble_and_have_a_time() -> None:
-    with pytest.raises(InputError, match="a monitor's letters tumble"):
-        monitor(always(hot), stream((0, 1)), letters=sliding("2 minutes", "1 minute", on="at"))
+def test_steps_must_tumble_and_have_a_time() -> None:
+    with pytest.raises(InputError, match="a monitor's steps tumble"):
+        monitor(always(hot), stream((0, 1)), steps=sliding("2 minutes", "1 minute", on="at"))

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from streamproof.properties.multiplex import same_outputs
-from streamproof.properties.runs import Output, SubjectRun
+from streamproof.properties.runs import SubjectOutput, SubjectRun
 
 
 def run(*outputs: list[tuple[int, float]]) -> SubjectRun:
     tables = [pa.table({"k": [k for k, _ in rows], "v": [v for _, v in rows]}) for rows in outputs]
-    return SubjectRun((), tuple(Output(table, np.zeros(len(table), np.int64)) for table in tables))
+    return SubjectRun((), tuple(SubjectOutput(table, np.zeros(len(table), np.int64)) for table in tables))
 
 
 ONE = [(1, 0.1), (2, 0.2), (2, 0.2)]

@@ -1,4 +1,4 @@
-"""Subjects on Spark: letters, flush, sharing a run, falling back, shrinking; one shared session."""
+"""Subjects on Spark: steps, flush, sharing a run, falling back, shrinking; one shared session."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from streamproof.properties import (
     tumbling,
     windows,
 )
-from streamproof.properties.multiplex import Bench, CannotMultiplex
+from streamproof.properties.multiplex import CannotMultiplex, SubjectRunner
 from streamproof.properties.spark_run import Setting
 from streamproof.properties.streams import START, WindowedStream
 
@@ -80,13 +80,13 @@ def test_the_flush_waits_for_a_patient_watermark(spark: SparkSession) -> None:
     assert len(run_stream(spark, ROWS, patient).output) == 3
 
 
-def test_letters_as_emitted_and_as_meant(spark: SparkSession) -> None:
+def test_steps_as_emitted_and_as_meant(spark: SparkSession) -> None:
     run = run_stream(spark, ROWS, highest, batches="window")
     meant = tumbling("1 minute").word(run)
-    assert [len(letter.output) for letter in meant] == [1, 1, 1]
+    assert [len(step.output) for step in meant] == [1, 1, 1]
     emitted = micro_batches().word(run)
-    assert [len(letter.input) for letter in emitted] == [2, 1, 1]
-    assert [len(letter.output) for letter in emitted] == [0, 0, 1]  # the watermark moves after a micro-batch
+    assert [len(step.input) for step in emitted] == [2, 1, 1]
+    assert [len(step.output) for step in emitted] == [0, 0, 1]  # the watermark moves after a micro-batch
 
 
 def test_rows_that_come_too_late_are_dropped_and_counted(spark: SparkSession) -> None:
@@ -106,7 +106,7 @@ def test_two_outputs_and_a_restart(spark: SparkSession) -> None:
 
 def test_cases_share_a_run_where_time_decides(spark: SparkSession) -> None:
     cases = [(stream((0.1 * n, 1, n), (1.5, 2, 2 * n)),) for n in range(1, 6)]
-    runs, probes = Bench(spark, highest, Setting(), 1).checked(cases)
+    runs, probes = SubjectRunner(spark, highest, Setting(), 1).checked(cases)
     assert probes == [2, 4]
     assert [sorted(row.v for row in run.output) for run in runs] == [[n, 2 * n] for n in range(1, 6)]
     assert {row.window.start for row in runs[3].output} == {row.window.start for row in runs[0].output}
@@ -115,7 +115,7 @@ def test_cases_share_a_run_where_time_decides(spark: SparkSession) -> None:
 def test_cases_do_not_share_a_run_where_state_stays(spark: SparkSession) -> None:
     cases = [(stream((0.1, 1, n)),) for n in range(4)]
     with pytest.raises(CannotMultiplex, match="gives another output alone than among 4 cases"):
-        Bench(spark, seen_once, Setting(), 1).checked(cases)
+        SubjectRunner(spark, seen_once, Setting(), 1).checked(cases)
 
 
 @pytest.mark.slow
@@ -157,9 +157,9 @@ def test_a_monitor_is_a_streaming_query(spark: SparkSession, tmp_path: Any) -> N
     for number, batch in enumerate(ROWS.batches("window")):
         pq.write_table(batch, tmp_path / f"{number}.parquet")
     source = spark.readStream.schema("sensor long, v long, at timestamp").parquet(str(tmp_path))
-    watched = monitor(always(now(lambda i, o: all(r.v < 6 for r in i))), source, letters=tumbling("1 minute", on="at"))
+    watched = monitor(always(now(lambda i, o: all(r.v < 6 for r in i))), source, steps=tumbling("1 minute", on="at"))
     watched.finish(60)
-    assert [(change.letter, change.verdict.value) for change in watched.changes] == [(0, "F")]
+    assert [(change.step, change.verdict.value) for change in watched.changes] == [(0, "F")]
 
 
 def test_errors_say_what_to_do(spark: SparkSession) -> None:

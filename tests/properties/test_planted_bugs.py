@@ -59,7 +59,7 @@ def test_an_off_by_one_window(spark: SparkSession) -> None:
     @settings(max_examples=60, database=None)
     @given(stream=windows(always(of(events, 0, 8), 4), size="1 hour", time="at"))
     def hourly_counts(stream: Any, spark: Any) -> None:
-        assert_holds(always(now(counted)).during(4), run_stream(spark, stream, shifted), letters=tumbling("1 hour"))
+        assert_holds(always(now(counted)).during(4), run_stream(spark, stream, shifted), steps=tumbling("1 hour"))
 
     assert rows_of(smallest(hourly_counts, spark)) == 1
 
@@ -74,7 +74,7 @@ def test_late_rows_are_dropped(spark: SparkSession) -> None:
     @given(stream=windows(always(of(events, 1, 2), 4), size="1 hour", time="at", late="6 hours"))
     def nothing_is_lost(stream: Any, spark: Any) -> None:
         run = run_stream(spark, stream, impatient)
-        assert_holds(always(now(counted)).during(4), run, letters=tumbling("1 hour"))
+        assert_holds(always(now(counted)).during(4), run, steps=tumbling("1 hour"))
 
     failure = smallest(nothing_is_lost, spark, workers=2)
     assert rows_of(failure) <= 4
@@ -108,7 +108,7 @@ def test_state_is_not_reset(spark: SparkSession) -> None:
     def numbers_start_anew(stream: Any, spark: Any) -> None:
         run = run_stream(spark, stream, numbered, batches="window")
         fits = now(lambda i, o: every(o, lambda row: row.n <= len(i)))
-        assert_holds(always(fits).during(3), run, letters=tumbling("1 hour"))
+        assert_holds(always(fits).during(3), run, steps=tumbling("1 hour"))
 
     assert rows_of(smallest(numbers_start_anew, spark, workers=2)) == 2
 
@@ -130,6 +130,6 @@ def test_the_wrong_side_of_a_join(spark: SparkSession) -> None:
     def paid_after_ordered(orders: Any, payments: Any, spark: Any) -> None:
         run = run_stream(spark, (orders, payments), swapped)
         fits = now(lambda i, o: every(o, lambda row: timedelta() <= row.paid - row.ordered))
-        assert_holds(always(fits).during(3), run, letters=tumbling("1 hour", on="paid"))
+        assert_holds(always(fits).during(3), run, steps=tumbling("1 hour", on="paid"))
 
     assert rows_of(smallest(paid_after_ordered, spark)) <= 3  # one of each would do

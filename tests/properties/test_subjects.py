@@ -133,7 +133,7 @@ def test_two_inputs_and_two_outputs(spark: SparkSession) -> None:
     assert sorted((row.key, row.paid is not None) for row in first) == [(1, True), (1, True), (1, True), (2, False)]
     assert sorted(row["count"] for row in second) == [1, 2]
     counted = always(now(lambda i, o: sum(row["count"] for row in o[1]) == len(i[1]))).during(4)
-    assert assert_holds(counted, run, letters=tumbling("1 minute", on=("ordered", "window")))
+    assert assert_holds(counted, run, steps=tumbling("1 minute", on=("ordered", "window")))
 
 
 def test_deduplication_within_a_watermark_runs_case_by_case(spark: SparkSession) -> None:

@@ -1,6 +1,6 @@
 """A stream of windows as a drawing: lanes of rows above and below a band of windows that shows how a formula fared.
 
->>> drawn = timeline([Lane("in", [Mark(10.0, "v=1")])], [], [Step(0.0, "fails", "false")], 60.0, 0)
+>>> drawn = timeline([Lane("in", [Mark(10.0, "v=1")])], [], [TimelineStep(0.0, "fails", "false")], 60.0, 0)
 >>> drawn.startswith("<svg"), drawn.count("<circle")
 (True, 1)
 """
@@ -35,7 +35,7 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Step:
+class TimelineStep:
     """A window of the formula: where it starts, how the formula stands after it, and in words."""
 
     start: float
@@ -44,7 +44,7 @@ class Step:
 
 
 def timeline(
-    above: Sequence[Lane], below: Sequence[Lane], steps: Sequence[Step], width: float, decided: int | None
+    above: Sequence[Lane], below: Sequence[Lane], steps: Sequence[TimelineStep], width: float, decided: int | None
 ) -> str:
     """The drawing as SVG: one column per window, the deciding one framed."""
     shown = list(steps[:DRAWN])
@@ -74,7 +74,7 @@ def timeline(
     )
 
 
-def _columns(steps: Sequence[Step], width: float, scale: float, height: int) -> Iterator[str]:
+def _columns(steps: Sequence[TimelineStep], width: float, scale: float, height: int) -> Iterator[str]:
     """The background: every other window a little darker."""
     for number, step in enumerate(steps):
         fill = "#f4f7f9" if number % 2 else "#eaf0f4"
@@ -93,7 +93,7 @@ def _lane(lane: Lane, top: int, scale: float, end: float, side: str) -> Iterator
             )
 
 
-def _band(steps: Sequence[Step], width: float, scale: float, top: int, decided: int | None) -> Iterator[str]:
+def _band(steps: Sequence[TimelineStep], width: float, scale: float, top: int, decided: int | None) -> Iterator[str]:
     """The windows, coloured by how the formula stands; after the deciding one they no longer matter."""
     yield f'<text x="4" y="{top + BAND / 2 + 4:.0f}" fill="#5b6b7a">formula</text>'
     wide = width * scale

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from streamproof.properties.drawing import windows as windows
     from streamproof.properties.formula import Formula as Formula
+    from streamproof.properties.formula import FormulaError as FormulaError
+    from streamproof.properties.formula import Verdict as Verdict
     from streamproof.properties.generators import Gen as Gen
     from streamproof.properties.generators import exactly as exactly
     from streamproof.properties.generators import later as later
@@ -21,10 +23,6 @@ if TYPE_CHECKING:
     from streamproof.properties.judgement import PropertyFailed as PropertyFailed
     from streamproof.properties.judgement import assert_holds as assert_holds
     from streamproof.properties.judgement import judge as judge
-    from streamproof.properties.letters import Letter as Letter
-    from streamproof.properties.letters import micro_batches as micro_batches
-    from streamproof.properties.letters import sliding as sliding
-    from streamproof.properties.letters import tumbling as tumbling
     from streamproof.properties.matchers import Match as Match
     from streamproof.properties.matchers import empty as empty
     from streamproof.properties.matchers import every as every
@@ -35,9 +33,17 @@ if TYPE_CHECKING:
     from streamproof.properties.matchers import nonempty as nonempty
     from streamproof.properties.matchers import same as same
     from streamproof.properties.matchers import subset as subset
-    from streamproof.properties.monitoring import Change as Change
     from streamproof.properties.monitoring import Monitor as Monitor
+    from streamproof.properties.monitoring import VerdictChange as VerdictChange
     from streamproof.properties.monitoring import monitor as monitor
+    from streamproof.properties.operators import always as always
+    from streamproof.properties.operators import consume as consume
+    from streamproof.properties.operators import eventually as eventually
+    from streamproof.properties.operators import implies as implies
+    from streamproof.properties.operators import next as next  # noqa: A004  # its name in temporal logic
+    from streamproof.properties.operators import now as now
+    from streamproof.properties.operators import release as release
+    from streamproof.properties.operators import until as until
     from streamproof.properties.progress import Progress as Progress
     from streamproof.properties.progress import evaluate as evaluate
     from streamproof.properties.progress import safe_length as safe_length
@@ -48,35 +54,27 @@ if TYPE_CHECKING:
     from streamproof.properties.runner import run_recorded as run_recorded
     from streamproof.properties.runner import run_stream as run_stream
     from streamproof.properties.runs import SubjectRun as SubjectRun
+    from streamproof.properties.runs import WordStep as WordStep
+    from streamproof.properties.runs import micro_batches as micro_batches
+    from streamproof.properties.runs import sliding as sliding
+    from streamproof.properties.runs import tumbling as tumbling
     from streamproof.properties.streams import WindowedStream as WindowedStream
     from streamproof.properties.streams import recorded as recorded
-    from streamproof.properties.verdict import FormulaError as FormulaError
-    from streamproof.properties.verdict import Verdict as Verdict
-    from streamproof.properties.words import always as always
-    from streamproof.properties.words import consume as consume
-    from streamproof.properties.words import eventually as eventually
-    from streamproof.properties.words import implies as implies
-    from streamproof.properties.words import next as next  # noqa: A004  # its name in temporal logic
-    from streamproof.properties.words import now as now
-    from streamproof.properties.words import release as release
-    from streamproof.properties.words import until as until
 
 _ROOMS = {
-    "formula": "Formula",
+    "formula": "Formula FormulaError Verdict",
     "generators": "Gen exactly later of",
     "judgement": "Judgement PropertyFailed assert_holds judge",
-    "letters": "Letter micro_batches sliding tumbling",
+    "runs": "SubjectRun WordStep micro_batches sliding tumbling",
     "matchers": "Match empty every exists forall has_count minus nonempty same subset",
-    "monitoring": "Change Monitor monitor",
+    "monitoring": "Monitor VerdictChange monitor",
     "progress": "Progress evaluate safe_length",
     "report": "html_report",
     "proving": "prove",
     "runner": "run_function run_plan run_recorded run_stream",
-    "runs": "SubjectRun",
     "streams": "WindowedStream recorded",
-    "verdict": "FormulaError Verdict",
     "drawing": "windows",
-    "words": "always consume eventually implies next now release until",
+    "operators": "always consume eventually implies next now release until",
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
 __all__ = sorted(_ROOM_OF)  # noqa: PLE0605  # the names are listed once, above

@@ -1,9 +1,9 @@
 """Formulas as automata that grow while they are used: what was worked out once for a residual is only looked up again.
 
-A bound that counts down would make a new residual of every letter. So the outer bounds are left open while a formula is
+A bound that counts down would make a new residual of every step. So the outer bounds are left open while a formula is
 judged, and put in again when somebody looks, or when they come to their end.
 
->>> from streamproof.properties.words import always, eventually, now
+>>> from streamproof.properties.operators import always, eventually, now
 >>> opened, bounds = open_bounds(always(eventually(now(bool, "calm")).within(2)).during(1000))
 >>> closed(opened, bounds, passed=3)
 always(eventually(calm).within(2)).during(997)
@@ -30,12 +30,12 @@ from streamproof.properties.formula import (
     Or,
     Release,
     Until,
+    Verdict,
     both,
     constant,
     either,
     formula,
 )
-from streamproof.properties.verdict import Verdict
 
 MOST_STATES = 512  # residuals that are remembered
 MOST_ASKED = 8  # predicates of a residual that is remembered: its ways are at most two to the power of these
@@ -43,7 +43,7 @@ _LEAVES = frozenset({Now, Consume, Constant, Next})
 
 
 class State:
-    """A residual, the predicates that look at its next letter, and where their answers lead."""
+    """A residual, the predicates that look at its next step, and where their answers lead."""
 
     __slots__ = ("_asked", "leaves", "residual", "ways")
 
@@ -52,17 +52,17 @@ class State:
         self._asked = [(f.operands[0], f.operands[-1], constant if type(f) is Now else formula) for f in leaves]
         self.ways: dict[int, Way] = {}  # by the answers as bits after a leading one
 
-    def ask(self, letter: Any) -> tuple[int, list[Any]]:
+    def ask(self, step: Any) -> tuple[int, list[Any]]:
         """The answers as bits after a leading one, which is missing if one is neither true nor false; and as they are.
 
-        >>> from streamproof.properties.words import now
+        >>> from streamproof.properties.operators import now
         >>> residual = now(lambda n: n > 3) & now(lambda n: n > 5)
         >>> State(residual, leaves_of(residual)).ask(4)
         (5, [False, True])
         """
         key, answers = 1, []
         for function, call, read in self._asked:
-            answer = call(function, letter)
+            answer = call(function, step)
             if answer is not True and answer is not False:
                 answer = read(answer)
             answers.append(answer)
@@ -110,7 +110,7 @@ def automaton_of(root: Formula) -> Automaton:
 
 
 def parts_now(f: Formula) -> tuple[Formula, ...]:
-    """The parts that look at this letter."""
+    """The parts that look at this step."""
     kind = type(f)
     if kind is Always or kind is Eventually:
         return f.operands[:1]
@@ -122,7 +122,7 @@ def parts_now(f: Formula) -> tuple[Formula, ...]:
 
 
 def leaves_of(f: Formula) -> list[Formula]:
-    """The predicates that look at this letter, in the order in which they are asked."""
+    """The predicates that look at this step, in the order in which they are asked."""
     found: list[Formula] = []
     seen: set[Formula] = set()
     stack = [f]
@@ -154,7 +154,7 @@ def open_bounds(f: Formula) -> tuple[Formula, dict[Formula, int]]:
 
 
 def closed(f: Formula, bounds: Mapping[Formula, int], passed: int) -> Formula:
-    """The formula with its bounds put in again, so many letters later. Open bounds lie under & and | alone."""
+    """The formula with its bounds put in again, so many steps later. Open bounds lie under & and | alone."""
     if not bounds:
         return f
     done: dict[Formula, Formula] = {

@@ -11,15 +11,14 @@ from hypothesis.strategies import SearchStrategy
 
 from streamproof.errors import InputError
 from streamproof.events.time import Span
-from streamproof.properties.contents import Contents, Explicit, Part
+from streamproof.properties.contents import Contents, Explicit, Part, sampler_of
 from streamproof.properties.generators import SEEDS, Gen, place, whole
 from streamproof.properties.rows import as_record
-from streamproof.properties.sampling import sampler_of
 from streamproof.properties.streams import (
     START,
-    Layout,
     Timed,
     WindowedStream,
+    WindowLayout,
     as_schema,
     instant,
     positive,
@@ -60,7 +59,7 @@ def windows(
     else:
         every = width if gap is None else width + 2 * positive(gap, "the gap")
     columns = as_schema(schema)
-    layout = Layout(width, every, instant(start))
+    layout = WindowLayout(width, every, instant(start))
     if not isinstance(generator, SearchStrategy):
         fix = "e.g. windows(always(of(element, 0, 5), 4), …)"
         raise InputError(f"windows needs a generator of windows, not {type(generator).__name__}", fix=fix)
@@ -72,10 +71,10 @@ def windows(
         "duplicates": None if duplicates is None else positive(duplicates, "duplicates"),
     }
     apart = None if gap is None else positive(gap, "the gap")
-    return Windows(generator, layout, time, schema=columns, gap=apart, disorder=disorder)
+    return WindowedStreams(generator, layout, time, schema=columns, gap=apart, disorder=disorder)
 
 
-def _as_given(rows: list[Any], time: str, layout: Layout, columns: pa.Schema | None) -> WindowedStream:
+def _as_given(rows: list[Any], time: str, layout: WindowLayout, columns: pa.Schema | None) -> WindowedStream:
     records = [as_record(row) for row in rows]
     if columns is not None and time not in columns.names:
         columns = columns.append(pa.field(time, pa.timestamp("us", tz="UTC")))
@@ -89,13 +88,13 @@ def _as_given(rows: list[Any], time: str, layout: Layout, columns: pa.Schema | N
     return recorded(table, time=time, size=layout.size, start=layout.start)
 
 
-class Windows(SearchStrategy[WindowedStream]):
+class WindowedStreams(SearchStrategy[WindowedStream]):
     """The strategy of streams: windows, then rows with their times, then disorder, in this order."""
 
     def __init__(
         self,
         generator: Gen,
-        layout: Layout,
+        layout: WindowLayout,
         time: str,
         *,
         schema: pa.Schema | None,

@@ -1,24 +1,25 @@
-"""Formulas over words of letters: immutable, shared, and folded as soon as their value is known.
+"""Formulas over words of steps: immutable, shared, and folded as soon as their value is known.
 
-A letter is ``(input window, output window, time)``. Equal formulas are one object, so that what is left of a formula
+A step is ``(input window, output window, time)``. Equal formulas are one object, so that what is left of a formula
 stays small however long the word is. Negation is pushed down to the predicates, where it is exact in three values.
 
->>> from streamproof.properties.words import always, eventually, now
->>> hot = now(lambda letter: letter["hot"])
+>>> from streamproof.properties.operators import always, eventually, now
+>>> hot = now(lambda step: step["hot"])
 >>> always(hot).during(3)
-always(letter["hot"]).during(3)
+always(step["hot"]).during(3)
 >>> ~always(hot).during(3)
-eventually(~letter["hot"]).within(3)
+eventually(~step["hot"]).within(3)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import Enum
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 from weakref import ref
 
-from streamproof.properties.verdict import FormulaError, Verdict
+from streamproof.errors import InputError
 
 Predicate = Callable[..., Any]
 F = TypeVar("F", bound="Formula")
@@ -26,8 +27,46 @@ OPEN = 0  # a bound that is counted elsewhere while a formula is judged
 _known: dict[tuple[object, ...], ref[Formula]] = {}  # a formula leaves it when nobody holds it any more
 
 
+class FormulaError(InputError, ValueError):
+    """A formula or a generator that cannot be built: found where it is written, before anything runs."""
+
+
+class Verdict(Enum):
+    """The four values of a formula. A solved one never changes."""
+
+    HOLDS = "T"
+    FAILS = "F"
+    UNDECIDED = "?"
+    ERROR = "E"
+
+    @property
+    def solved(self) -> bool:
+        """Whether no later step can change it."""
+        return self is not Verdict.UNDECIDED
+
+    @classmethod
+    def of(cls, value: object) -> Verdict:
+        """The verdict that a value stands for: a Boolean, a verdict, its step, or anything with a verdict's truth."""
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, bool) or type(value).__name__ in {"bool_", "bool"}:  # NumPy's Booleans too
+            return cls.HOLDS if value else cls.FAILS
+        if isinstance(value, str) and value in {"T", "F", "?", "E"}:
+            return cls(value)
+        matched = getattr(value, "holds", None)  # a match, which also says why
+        if isinstance(matched, bool):
+            return cls.HOLDS if matched else cls.FAILS
+        raise FormulaError(
+            f"a predicate gives a Boolean, a match or a verdict, not {type(value).__name__}: {value!r}",
+            fix="compare explicitly, e.g. len(o) > 0; for a formula use consume(f)",
+        )
+
+    def __repr__(self) -> str:
+        return f"Verdict.{self.name}"
+
+
 class Formula:
-    """A formula. Write it with the words of `streamproof.properties.words`, never with these classes."""
+    """A formula. Write it with the words of `streamproof.properties.operators`, never with these classes."""
 
     __slots__ = ("__weakref__", "automaton", "operands", "opposite")
     operands: tuple[Any, ...]
@@ -50,13 +89,13 @@ class Formula:
         return implication(self, formula(other))
 
     def until(self, other: object) -> Until:
-        """This at every letter before one where the other holds. Strong: the other must come. Give ``.within(n)``."""
+        """This at every step before one where the other holds. Strong: the other must come. Give ``.within(n)``."""
         return make(Until, self, formula(other), None)
 
     def release(self, other: object, *, strict: bool = False) -> Release | Until:
-        """The other holds up to and including the letter where this does, or throughout.
+        """The other holds up to and including the step where this does, or throughout.
 
-        ``strict``: the letter where both hold must come.
+        ``strict``: the step where both hold must come.
         """
         right = formula(other)
         return make(Until, right, both([self, right]), None) if strict else make(Release, self, right, None)
@@ -73,7 +112,7 @@ class Formula:
 
     @property
     def safe_length(self) -> int | None:
-        """How many letters surely decide it; None where that depends on the letters, or has no bound."""
+        """How many steps surely decide it; None where that depends on the steps, or has no bound."""
         from streamproof.properties.progress import safe_length  # noqa: PLC0415  # walks over all formulas
 
         return safe_length(self)
@@ -92,13 +131,13 @@ class Constant(Formula):
 
 
 class Now(Formula):
-    """A predicate of the current letter: ``(predicate, label, how to call it)``."""
+    """A predicate of the current step: ``(predicate, label, how to call it)``."""
 
     __slots__ = ()
 
 
 class Consume(Formula):
-    """A function of the current letter that gives what must hold from the next letter on."""
+    """A function of the current step that gives what must hold from the next step on."""
 
     __slots__ = ()
 
@@ -128,13 +167,13 @@ class Implies(Formula):
 
 
 class Next(Formula):
-    """``(n, f)``: f, n letters later."""
+    """``(n, f)``: f, n steps later."""
 
     __slots__ = ()
 
 
 class Bounded(Formula):
-    """An operator over the next n letters, the last operand; None means for as long as the word goes on."""
+    """An operator over the next n steps, the last operand; None means for as long as the word goes on."""
 
     __slots__ = ()
     word: ClassVar[str]  # how its bound is written
@@ -142,24 +181,24 @@ class Bounded(Formula):
 
     @property
     def bound(self) -> int | None:
-        """The number of letters, or None."""
+        """The number of steps, or None."""
         n: int | None = self.operands[-1]
         return n
 
     def with_bound(self: F, n: int | None) -> F:
-        """The same formula over n letters."""
+        """The same formula over n steps."""
         return make(type(self), *self.operands[:-1], n)
 
     def within(self, n: Any) -> Formula:
-        """The same formula over the next n letters, n >= 1."""
+        """The same formula over the next n steps, n >= 1."""
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise FormulaError(
-                f"a temporal formula needs at least 1 letter, got {n!r}", at=repr(self), fix=f".{self.word}(1) is now"
+                f"a temporal formula needs at least 1 step, got {n!r}", at=repr(self), fix=f".{self.word}(1) is now"
             )
         return folded(self.with_bound(n))
 
     def during(self, n: int) -> Formula:
-        """The same formula over the next n letters, n >= 1."""
+        """The same formula over the next n steps, n >= 1."""
         return self.within(n)
 
 
@@ -211,7 +250,7 @@ _CONSTANTS = {Verdict.HOLDS: TRUE, Verdict.FAILS: FALSE, Verdict.UNDECIDED: UNKN
 
 
 class EndedError(Exception):
-    """A letter raised an error: the formula has ended with it."""
+    """A step raised an error: the formula has ended with it."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(str(cause))
@@ -231,11 +270,11 @@ def constant(value: object) -> Constant:
 
 
 def formula(value: object) -> Formula:
-    """A formula from what may stand for one: itself, a Boolean, a verdict, a match, or a function of the letter."""
+    """A formula from what may stand for one: itself, a Boolean, a verdict, a match, or a function of the step."""
     if isinstance(value, Formula):
         return value
     if callable(value) and not isinstance(getattr(value, "holds", None), bool):
-        from streamproof.properties.words import now  # noqa: PLC0415  # a function stands for now(function)
+        from streamproof.properties.operators import now  # noqa: PLC0415  # a function stands for now(function)
 
         return now(value)
     return constant(value)
@@ -330,7 +369,7 @@ def _joined(kind: type[Formula], parts: Iterable[Formula], *, nothing: Formula, 
 
 
 def _absorbed(parts: dict[Formula, None], *, longest: bool) -> dict[Formula, None]:
-    """Of the same operator over different numbers of letters, the one that decides.
+    """Of the same operator over different numbers of steps, the one that decides.
 
     Law: ``x & (x | y) == x`` also in three values, so ``eventually`` within 3 and within 5 is ``eventually`` within 3.
     """
@@ -363,7 +402,7 @@ def implication(left: Formula, right: Formula) -> Formula:
 
 
 def later(n: int, f: Formula) -> Formula:
-    """f, n letters later."""
+    """f, n steps later."""
     if n == 0 or isinstance(f, Constant):
         return f
     if isinstance(f, Next):
@@ -375,7 +414,7 @@ def folded(f: Bounded) -> Formula:
     """The formula, or its value or a smaller one where that is plain."""
     first, last, n = f.operands[0], f.operands[-2], f.bound
     if isinstance(last, Constant):
-        return last  # it decides at the first letter, and is the same at every other
+        return last  # it decides at the first step, and is the same at every other
     if isinstance(f, Always | Eventually):
         return later(last.operands[0], f_over(f, last.operands[1])) if isinstance(last, Next) else f
     passing, blocking = (TRUE, FALSE) if isinstance(f, Until) else (FALSE, TRUE)

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from streamproof.properties.contents import Bulk, Contents, Explicit, elements, united
-from streamproof.properties.sampling import Sampler, pooled, sampler_of
-from streamproof.properties.verdict import FormulaError
+from streamproof.properties.contents import Bulk, Contents, Explicit, Sampler, elements, pooled, sampler_of, united
+from streamproof.properties.formula import FormulaError
 
 if TYPE_CHECKING:
     from hypothesis.internal.conjecture.data import ConjectureData
@@ -115,7 +114,7 @@ class Gen(SearchStrategy[list[list[Any]]]):
         return None
 
     def __add__(self, other: GeneratorLike) -> Gen:
-        return Union(self, generator(other))
+        return United(self, generator(other))
 
     def then(self, other: GeneratorLike) -> Gen:
         """The other after this: concatenation."""
@@ -325,7 +324,7 @@ class ReleaseGen(Composed):
         return f"release({self.inner[0]!r}, {self.inner[1]!r}, {self.t})"
 
 
-class Union(Composed):
+class United(Composed):
     """Window-wise union; the shorter is padded with empty windows."""
 
     def __init__(self, left: Gen, right: Gen) -> None:

@@ -1,4 +1,4 @@
-"""Judging a run: the formula over the run's letters. Undecided is not good enough, and saying nothing is reported."""
+"""Judging a run: the formula over the run's steps. Undecided is not good enough, and saying nothing is reported."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-from streamproof.properties.formula import Bounded, Formula, formula
-from streamproof.properties.letters import Letter, Letters, MicroBatches, Tumbling
+from streamproof.properties.formula import Bounded, Formula, FormulaError, Verdict, formula
 from streamproof.properties.progress import Progress, safe_length
-from streamproof.properties.runs import SubjectRun
-from streamproof.properties.verdict import FormulaError, Verdict
+from streamproof.properties.runs import BatchSteps, Steps, SubjectRun, TimeSteps, WordStep
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,12 +19,12 @@ class Judgement:
     verdict: Verdict
     formula: Formula
     run: SubjectRun
-    word: list[Letter]
+    word: list[WordStep]
     residual: Formula
-    decided_at: int | None  # the letter that decided, from 0
+    decided_at: int | None  # the step that decided, from 0
     error: Exception | None
     vacuous: str | None  # why a pass says nothing, or None
-    by_batch: bool = False  # whether the letters are micro-batches
+    by_batch: bool = False  # whether the steps are micro-batches
 
     @cached_property
     def reason(self) -> str:
@@ -74,19 +72,19 @@ Observer = Callable[[Judgement], None]
 observers: list[Observer] = []  # told of every judgement: the pytest plugin counts them
 
 
-def judge(what: object, run: SubjectRun, *, letters: Letters | None = None) -> Judgement:
-    """The verdict of a formula over a run. ``letters`` are the generator's windows if not given."""
+def judge(what: object, run: SubjectRun, *, steps: Steps | None = None) -> Judgement:
+    """The verdict of a formula over a run. ``steps`` are the generator's windows if not given."""
     checked = formula(what)
     _refuse_unbounded(checked)
     layout = run.inputs[0].layout
-    if letters is not None and not hasattr(letters, "word"):
-        raise FormulaError(f"letters is a way to cut a run, not {letters!r}", fix=f"letters=tumbling({letters!r})")
-    word = (letters or Tumbling(layout.every, layout.every)).word(run)
+    if steps is not None and not hasattr(steps, "word"):
+        raise FormulaError(f"steps is a way to cut a run, not {steps!r}", fix=f"steps=tumbling({steps!r})")
+    word = (steps or TimeSteps(layout.every, layout.every)).word(run)
     progress = Progress(checked)
     verdict = progress.over(word)
     found = Judgement(
         verdict, checked, run, word, progress.residual, progress.decided_at, progress.error, _vacuous(run, progress),
-        by_batch=isinstance(letters, MicroBatches),
+        by_batch=isinstance(steps, BatchSteps),
     )  # fmt: skip
     for observer in observers:
         observer(found)
@@ -120,7 +118,7 @@ def assert_holds(
     what: object,
     run: SubjectRun,
     *,
-    letters: Letters | None = None,
+    steps: Steps | None = None,
     undecided: Literal["fail", "pass"] = "fail",
     vacuous: Literal["report", "fail"] = "report",
 ) -> Judgement:
@@ -129,7 +127,7 @@ def assert_holds(
     ``undecided="pass"`` accepts runs that are too short to tell; ``vacuous="fail"`` refuses passes that say nothing.
     """
     __tracebackhide__ = True  # pytest shows the line of the test
-    found = judge(what, run, letters=letters)
+    found = judge(what, run, steps=steps)
     accepted = found.verdict is Verdict.HOLDS or (undecided == "pass" and found.verdict is Verdict.UNDECIDED)
     if not accepted or (vacuous == "fail" and found.vacuous):
         raise PropertyFailed(found)
@@ -137,15 +135,15 @@ def assert_holds(
 
 
 def states(judgement: Judgement) -> list[tuple[Verdict, Formula, list[Any]]]:
-    """The formula's way along the word, letter by letter: verdict, residual, and what the predicates said."""
-    from streamproof.properties.reasons import said  # noqa: PLC0415
+    """The formula's way along the word, step by step: verdict, residual, and what the predicates said."""
+    from streamproof.properties.text import said  # noqa: PLC0415
 
     progress = Progress(judgement.formula)
     found = []
-    for letter in judgement.word:
+    for step in judgement.word:
         before = progress.residual
         solved = progress.verdict.solved
-        verdict = progress.feed(letter)
-        reasons = said(before, letter) if verdict in {Verdict.FAILS, Verdict.ERROR} and not solved else []
+        verdict = progress.feed(step)
+        reasons = said(before, step) if verdict in {Verdict.FAILS, Verdict.ERROR} and not solved else []
         found.append((verdict, progress.residual, reasons))
     return found

@@ -1,7 +1,7 @@
 """Watching a stream that goes by: the same formulas, also without bounds, as a Spark streaming query.
 
-A letter is judged when the watermark has passed it, so late rows within the delay still count. Every change of the
-verdict is emitted once, with the letter that brought it.
+A step is judged when the watermark has passed it, so late rows within the delay still count. Every change of the
+verdict is emitted once, with the step that brought it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,12 @@ import pyarrow as pa
 
 from streamproof.errors import InputError
 from streamproof.events.time import Span, duration
-from streamproof.properties.formula import Formula, formula
-from streamproof.properties.letters import Letter, Tumbling, _moment
+from streamproof.properties.formula import Formula, Verdict, formula
 from streamproof.properties.progress import Progress
-from streamproof.properties.reasons import said
-from streamproof.properties.rows import Columns, Window
-from streamproof.properties.runs import instants
+from streamproof.properties.rows import LazyColumns, Window
+from streamproof.properties.runs import TimeSteps, WordStep, _moment, instants
 from streamproof.properties.streams import WindowedStream, positive
-from streamproof.properties.text import show
-from streamproof.properties.verdict import Verdict
+from streamproof.properties.text import said, show
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,10 +31,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Change:
-    """The verdict changed: at which letter, to what, what is left to show, and why."""
+class VerdictChange:
+    """The verdict changed: at which step, to what, what is left to show, and why."""
 
-    letter: int
+    step: int
     time: datetime
     verdict: Verdict
     residual: str
@@ -46,7 +43,7 @@ class Change:
     def as_dict(self) -> dict[str, Any]:
         """The change as one JSON object."""
         return {
-            "letter": self.letter,
+            "step": self.step,
             "time": self.time.isoformat(),
             "verdict": self.verdict.name.lower(),
             "residual": self.residual,
@@ -55,20 +52,20 @@ class Change:
 
 
 class Watcher:
-    """Letters as they close, and the formula's way along them. Knows nothing of Spark."""
+    """Steps as they close, and the formula's way along them. Knows nothing of Spark."""
 
     def __init__(self, what: Formula, *, every: int, delay: int, restart: bool, sides: int) -> None:
         self.formula, self.every, self.delay, self.restart = what, every, delay, restart
         self.progress = Progress(what)
         self.waiting: list[list[tuple[np.ndarray[Any, Any], pa.Table]]] = [[] for _ in range(sides)]  # rows not judged
-        self.begin: int | None = None  # the start of the first letter
-        self.next = 0  # the number of the next letter to judge
+        self.begin: int | None = None  # the start of the first step
+        self.next = 0  # the number of the next step to judge
         self.seen = -(2**62)  # the latest time of any row
-        self.late = 0  # rows that came after their letter was judged
+        self.late = 0  # rows that came after their step was judged
         self.last: Verdict | None = None
 
-    def take(self, tables: Sequence[tuple[pa.Table, str]]) -> list[Change]:
-        """More rows of every side; the letters that they close are judged."""
+    def take(self, tables: Sequence[tuple[pa.Table, str]]) -> list[VerdictChange]:
+        """More rows of every side; the steps that they close are judged."""
         for side, (table, on) in enumerate(tables):
             if table.num_rows:
                 self._keep(side, table, instants(table, on))
@@ -84,17 +81,17 @@ class Watcher:
         if len(kept):
             self.waiting[side].append((times[kept], table.take(pa.array(kept))))
 
-    def end(self) -> list[Change]:
-        """No more rows: every letter that has rows is closed."""
+    def end(self) -> list[VerdictChange]:
+        """No more rows: every step that has rows is closed."""
         return [] if self.begin is None else self._judged(self.seen + self.every)
 
-    def _judged(self, until: int) -> list[Change]:
+    def _judged(self, until: int) -> list[VerdictChange]:
         assert self.begin is not None
-        changes: list[Change] = []
+        changes: list[VerdictChange] = []
         while (start := self.begin + self.next * self.every) + self.every <= until:
             sides = [self._taken(side, start + self.every) for side in range(len(self.waiting))]
-            letter = Letter(sides[0], sides[1] if len(sides) > 1 else Window(Columns(pa.table({}))), _moment(start))
-            changes += self._fed(letter)
+            step = WordStep(sides[0], sides[1] if len(sides) > 1 else Window(LazyColumns(pa.table({}))), _moment(start))
+            changes += self._fed(step)
             self.next += 1
         return changes
 
@@ -109,16 +106,16 @@ class Watcher:
                 rest = np.flatnonzero(~inside)
                 left.append((times[rest], table.take(pa.array(rest))))
         self.waiting[side] = left
-        return Window(Columns(pa.concat_tables(taken) if taken else pa.table({})))
+        return Window(LazyColumns(pa.concat_tables(taken) if taken else pa.table({})))
 
-    def _fed(self, letter: Letter) -> list[Change]:
+    def _fed(self, step: WordStep) -> list[VerdictChange]:
         before = self.progress.residual
-        verdict = self.progress.feed(letter)
+        verdict = self.progress.feed(step)
         if verdict is self.last:
             return []
         self.last = verdict
-        reasons = tuple(said(before, letter)) if verdict in {Verdict.FAILS, Verdict.ERROR} else ()
-        change = Change(self.next, letter.time, verdict, show(self.progress.residual), reasons)
+        reasons = tuple(said(before, step)) if verdict in {Verdict.FAILS, Verdict.ERROR} else ()
+        change = VerdictChange(self.next, step.time, verdict, show(self.progress.residual), reasons)
         if verdict.solved and self.restart:
             self.progress, self.last = Progress(self.formula), None
         return [change]
@@ -127,11 +124,11 @@ class Watcher:
 class Monitor:
     """A formula on watch. ``changes`` are the verdicts so far; `stop` ends the query and judges what is open."""
 
-    def __init__(self, watcher: Watcher, on_change: Callable[[Change], None] | None, file: Path | None) -> None:
+    def __init__(self, watcher: Watcher, on_change: Callable[[VerdictChange], None] | None, file: Path | None) -> None:
         self._watcher = watcher
         self._on_change = on_change
         self._file = file
-        self.changes: list[Change] = []
+        self.changes: list[VerdictChange] = []
         self.query: StreamingQuery | None = None
 
     @property
@@ -146,10 +143,10 @@ class Monitor:
 
     @property
     def late_rows(self) -> int:
-        """Rows that came after their letter was judged."""
+        """Rows that came after their step was judged."""
         return self._watcher.late
 
-    def _emit(self, changes: Iterable[Change]) -> None:
+    def _emit(self, changes: Iterable[VerdictChange]) -> None:
         for change in changes:
             self.changes.append(change)
             if self._file is not None:
@@ -173,9 +170,7 @@ class Monitor:
         return self
 
     def __repr__(self) -> str:
-        lines = [
-            f"{c.letter}  {c.time:%Y-%m-%d %H:%M:%S}  {c.verdict.name.lower()}  {c.residual}" for c in self.changes
-        ]
+        lines = [f"{c.step}  {c.time:%Y-%m-%d %H:%M:%S}  {c.verdict.name.lower()}  {c.residual}" for c in self.changes]
         return "\n".join([f"monitor of {show(self._watcher.formula)}: {self.verdict.name.lower()}", *lines])
 
 
@@ -183,27 +178,27 @@ def monitor(
     what: object,
     stream: DataFrame | WindowedStream | Sequence[DataFrame],
     *,
-    letters: Tumbling,
+    steps: TimeSteps,
     delay: Span = 0,
     restart: bool = False,
-    on_change: Callable[[Change], None] | None = None,
+    on_change: Callable[[VerdictChange], None] | None = None,
     file: str | Path | None = None,
     trigger: dict[str, Any] | None = None,
     checkpoint: str | None = None,
 ) -> Monitor:
     """Watch a formula over a stream: a streaming DataFrame, two of them as (input, output), or a recorded stream.
 
-    ``letters`` are tumbling windows whose ``on`` names the time column; a letter closes ``delay`` after its end.
+    ``steps`` are tumbling windows whose ``on`` names the time column; a step closes ``delay`` after its end.
     Verdict changes go to ``changes``, to ``on_change`` and as JSON lines to ``file``. ``restart`` begins anew after
     every decided verdict. ``trigger`` is Spark's, e.g. ``{"processingTime": "1 second"}``; everything there is if not
     given. The query runs in the background: `Monitor.finish` waits for it, `Monitor.stop` ends it.
     """
     frames: list[Any] = [stream] if not isinstance(stream, tuple | list) else list(stream)
-    on = _columns(letters, frames)
-    if letters.size != letters.every:
-        raise InputError("a monitor's letters tumble", fix='use tumbling("1 hour", on="…")')
+    on = _columns(steps, frames)
+    if steps.size != steps.every:
+        raise InputError("a monitor's steps tumble", fix='use tumbling("1 hour", on="…")')
     watcher = Watcher(
-        formula(what), every=positive(letters.size, "the letter's size"), delay=duration(delay, "us"), restart=restart,
+        formula(what), every=positive(steps.size, "the step's size"), delay=duration(delay, "us"), restart=restart,
         sides=len(frames),
     )  # fmt: skip
     options = {"checkpointLocation": checkpoint} if checkpoint else {}
@@ -218,11 +213,11 @@ def monitor(
     return made
 
 
-def _columns(letters: Tumbling, frames: Sequence[Any]) -> list[str]:
-    named = letters.on if isinstance(letters.on, tuple) else (letters.on,) * len(frames)
+def _columns(steps: TimeSteps, frames: Sequence[Any]) -> list[str]:
+    named = steps.on if isinstance(steps.on, tuple) else (steps.on,) * len(frames)
     found = [name or getattr(frame, "time", None) for name, frame in zip(named, frames, strict=True)]
     if None in found:
-        raise InputError("which column says the time of a row?", fix='name it: letters=tumbling("1 hour", on="…")')
+        raise InputError("which column says the time of a row?", fix='name it: steps=tumbling("1 hour", on="…")')
     return [str(name) for name in found]
 
 

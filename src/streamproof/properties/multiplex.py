@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from streamproof.properties.runs import Output, SubjectRun, instants, moved
+from streamproof.properties.runs import SubjectOutput, SubjectRun, instants, moved
 from streamproof.properties.spark_run import (
-    Feed,
-    Ran,
+    InputFeed,
     Setting,
+    SparkOutcome,
     Subject,
     batched,
     frames_of,
@@ -45,13 +45,13 @@ class CannotMultiplex(Exception):  # a reason, not a failure
     """Why these cases cannot share a run."""
 
 
-def feed_of(stream: WindowedStream, batches: int | str) -> Feed:
+def feed_of(stream: WindowedStream, batches: int | str) -> InputFeed:
     """A stream as one input of a run."""
-    return Feed(stream.batches(batches), stream.time, stream.end, stream.full_schema)
+    return InputFeed(stream.batches(batches), stream.time, stream.end, stream.full_schema)
 
 
 @dataclass(frozen=True, eq=False)
-class Bench:
+class SubjectRunner:
     """A subject and how to run it."""
 
     spark: SparkSession
@@ -59,7 +59,7 @@ class Bench:
     setting: Setting
     batches: int | str
 
-    def _ran(self, feeds: Sequence[Feed], mode: str) -> Ran:
+    def _ran(self, feeds: Sequence[InputFeed], mode: str) -> SparkOutcome:
         __tracebackhide__ = True
         run = streamed if mode == "stream" else batched
         return run(self.spark, feeds, self.subject, self.setting)
@@ -71,7 +71,7 @@ class Bench:
         ran = self._ran(feeds, mode)
         return self._run(case, ran, feeds, "alone" if mode == "stream" else "batch")
 
-    def _run(self, case: Case, ran: Ran, feeds: Sequence[Feed], how: str) -> SubjectRun:
+    def _run(self, case: Case, ran: SparkOutcome, feeds: Sequence[InputFeed], how: str) -> SubjectRun:
         sizes = tuple(tuple(batch.num_rows for batch in feed.batches) for feed in feeds) if how != "batch" else ()
         return SubjectRun(case, ran.outputs, how, ran.triggers, sizes, ran.notes, name_of_subject(self.subject))
 
@@ -89,12 +89,17 @@ class Bench:
         return [self._part(case, number, split, ran, shifted) for number, case in enumerate(cases)]
 
     def _part(
-        self, case: Case, number: int, split: list[list[Output]], ran: Ran, shifted: list[list[Feed]]
+        self,
+        case: Case,
+        number: int,
+        split: list[list[SubjectOutput]],
+        ran: SparkOutcome,
+        shifted: list[list[InputFeed]],
     ) -> SubjectRun:
         """What belongs to one case."""
         merged = self.batches == 1
         before = 0 if merged else sum(len(feeds[0].batches) for feeds in shifted[:number])
-        outputs = tuple(Output(parts[number].table, parts[number].batch - before) for parts in split)
+        outputs = tuple(SubjectOutput(parts[number].table, parts[number].batch - before) for parts in split)
         triggers = () if merged else ran.triggers[before : before + len(shifted[number][0].batches)]
         how = f"in one query with {len(shifted) - 1} other cases" if ran.triggers else "batch"
         return self._run(case, replace(ran, outputs=outputs, triggers=triggers), shifted[number], how)
@@ -113,7 +118,7 @@ class Bench:
         return [replace(run, notes=(*run.notes, note)) for run in runs], probes
 
 
-def _even(feeds: list[Feed]) -> list[Feed]:
+def _even(feeds: list[InputFeed]) -> list[InputFeed]:
     """Inputs with equally many micro-batches: what is missing is empty."""
     many = max(len(feed.batches) for feed in feeds)
     return [replace(f, batches=f.batches + [f.schema.empty_table()] * (many - len(f.batches))) for f in feeds]
@@ -138,11 +143,11 @@ def _lateness(cases: Sequence[Case]) -> int:
     return max([late for case in cases for s in case for _, late in (*s.delays, *s.repeats)] + spread + [0])
 
 
-def _probe(bench: Bench, case: Case) -> tuple[int, list[str]]:
+def _probe(bench: SubjectRunner, case: Case) -> tuple[int, list[str]]:
     """How far apart cases must lie, and the time column of every output."""
     spark = bench.spark
     with scratch() as folder, quick(spark):
-        feeds = [Feed([], stream.time, stream.end, stream.full_schema) for stream in case]
+        feeds = [InputFeed([], stream.time, stream.end, stream.full_schema) for stream in case]
         sources = [source_of(spark, feed, folder / f"{n}", bench.setting) for n, feed in enumerate(feeds)]
         frames = frames_of(bench.subject, sources)
         names = [output_time(frame, feeds) for frame in frames]
@@ -151,15 +156,15 @@ def _probe(bench: Bench, case: Case) -> tuple[int, list[str]]:
         return gap_of(frames, bench.setting.reach), [name for name in names if name is not None]
 
 
-def _joined(feeds: list[Feed], period: int, *, merge: bool) -> Feed:
+def _joined(feeds: list[InputFeed], period: int, *, merge: bool) -> InputFeed:
     """The same input of all cases, one after another in time."""
     moved_on = [[later(batch, f.time, k * period) for batch in f.batches] for k, f in enumerate(feeds)]
     tables = [batch for batches in moved_on for batch in batches]
     joined = [pa.concat_tables(tables)] if merge else tables
-    return Feed(joined, feeds[0].time, feeds[-1].end + (len(feeds) - 1) * period, feeds[0].schema)
+    return InputFeed(joined, feeds[0].time, feeds[-1].end + (len(feeds) - 1) * period, feeds[0].schema)
 
 
-def _split(output: Output, on: str, first: int, period: int, many: int) -> list[Output]:
+def _split(output: SubjectOutput, on: str, first: int, period: int, many: int) -> list[SubjectOutput]:
     """The output of each case, moved back to the case's own time."""
     table = output.table
     case = (instants(table, on) - first) // period if table.num_rows else np.zeros(0, dtype=np.int64)
@@ -169,7 +174,7 @@ def _split(output: Output, on: str, first: int, period: int, many: int) -> list[
     back = moved(table.take(pa.array(order)).combine_chunks(), -numbers * period)
     edges = np.searchsorted(numbers, np.arange(many + 1)).tolist()
     batch = output.batch[order]
-    return [Output(back.slice(a, b - a), batch[a:b]) for a, b in pairwise(edges)]
+    return [SubjectOutput(back.slice(a, b - a), batch[a:b]) for a, b in pairwise(edges)]
 
 
 def same_outputs(left: SubjectRun, right: SubjectRun) -> bool:

@@ -1,9 +1,9 @@
-"""Judging a formula letter by letter: what is left of it after each letter, until its value is known.
+"""Judging a formula step by step: what is left of it after each step, until its value is known.
 
->>> from streamproof.properties.words import always, now
->>> judged = Progress(always(now(lambda letter: letter > 0)).during(3))
->>> [judged.feed(letter).value for letter in (5, 2)], judged.residual
-(['?', '?'], always(letter > 0).during(1))
+>>> from streamproof.properties.operators import always, now
+>>> judged = Progress(always(now(lambda step: step > 0)).during(3))
+>>> [judged.feed(step).value for step in (5, 2)], judged.residual
+(['?', '?'], always(step > 0).during(1))
 >>> judged.feed(7)
 Verdict.HOLDS
 
@@ -35,13 +35,13 @@ from streamproof.properties.formula import (
     Or,
     Release,
     Until,
+    Verdict,
     both,
     constant,
     either,
     formula,
     make,
 )
-from streamproof.properties.verdict import Verdict
 
 _UNDECIDED = Verdict.UNDECIDED
 _watching: list[Antecedents] = []  # those that `implies` tells whether its left side held, inside ``consume``
@@ -62,7 +62,7 @@ class Antecedents:
 
 
 def note_antecedent(left: Formula) -> None:
-    """Tell whoever judges a letter right now that an implication was made with this left side."""
+    """Tell whoever judges a step right now that an implication was made with this left side."""
     if _watching:
         _watching[-1].note(left)
 
@@ -73,8 +73,8 @@ class Progress:
     def __init__(self, what: object) -> None:
         self.formula = formula(what)
         self.error: Exception | None = None  # what a predicate raised
-        self.letters = 0  # fed so far
-        self.decided_at: int | None = None  # the letter that decided it, from 0
+        self.steps = 0  # fed so far
+        self.decided_at: int | None = None  # the step that decided it, from 0
         self.antecedents = Antecedents()
         self._automaton = automaton_of(self.formula)
         self._verdict = Verdict.UNDECIDED
@@ -83,8 +83,8 @@ class Progress:
     def _open(self, residual: Formula) -> None:
         """Go on from here, with outer bounds left open until the first of them ends."""
         self._left, self._bounds = open_bounds(residual)
-        self._opened_at = self.letters
-        self._close_at = self.letters + min(self._bounds.values()) - 1 if self._bounds else -1
+        self._opened_at = self.steps
+        self._close_at = self.steps + min(self._bounds.values()) - 1 if self._bounds else -1
         self._settle(self._automaton.state(self._left))
 
     def _settle(self, state: State | None) -> None:
@@ -94,34 +94,34 @@ class Progress:
 
     @property
     def residual(self) -> Formula:
-        """What must hold of the letters to come."""
-        return closed(self._left, self._bounds, self.letters - self._opened_at)
+        """What must hold of the steps to come."""
+        return closed(self._left, self._bounds, self.steps - self._opened_at)
 
     @property
     def verdict(self) -> Verdict:
         """What is known now."""
         return self._verdict
 
-    def feed(self, letter: Any) -> Verdict:
-        """Judge one more letter. A solved formula does not look at it."""
+    def feed(self, step: Any) -> Verdict:
+        """Judge one more step. A solved formula does not look at it."""
         if self._verdict is _UNDECIDED:
-            if self.letters == self._close_at:
+            if self.steps == self._close_at:
                 self._open(self.residual)
-            self._step(letter)
+            self._step(step)
             if self._verdict is not _UNDECIDED:
-                self.decided_at = self.letters
-        self.letters += 1
+                self.decided_at = self.steps
+        self.steps += 1
         return self._verdict
 
-    def _step(self, letter: Any) -> None:
+    def _step(self, step: Any) -> None:
         _watching.append(self.antecedents)
         state = self._state
         try:
             if state is None:
-                self._left = progressed(self._left, letter, self.antecedents)
+                self._left = progressed(self._left, step, self.antecedents)
                 self._settle(self._automaton.states.get(self._left))
             else:
-                self._follow(state, *state.ask(letter))
+                self._follow(state, *state.ask(step))
         except EndedError as ended:
             self.error, self._verdict = ended.cause, Verdict.ERROR
         except Exception as error:  # what a predicate raised
@@ -152,8 +152,8 @@ class Progress:
 
     def over(self, word: Iterable[Any]) -> Verdict:
         """Judge a whole word, as far as needed."""
-        for letter in word:
-            if self.feed(letter).solved:
+        for step in word:
+            if self.feed(step).solved:
                 break
         return self.verdict
 
@@ -164,9 +164,9 @@ def evaluate(what: object, word: Iterable[Any]) -> Verdict:
 
 
 def progressed(
-    f: Formula, letter: Any, antecedents: Antecedents | None = None, known: dict[Formula, Formula] | None = None
+    f: Formula, step: Any, antecedents: Antecedents | None = None, known: dict[Formula, Formula] | None = None
 ) -> Formula:
-    """What must hold from the next letter on. Every predicate is asked at most once; errors end it.
+    """What must hold from the next step on. Every predicate is asked at most once; errors end it.
 
     ``known`` are predicates that were asked already, with their answers.
     """
@@ -178,24 +178,24 @@ def progressed(
         for part in parts_now(current):
             if part not in done:
                 if type(part) is Now:  # most parts are: no need to wait for it
-                    done[part] = _asked(part.operands[0], part.operands[2], letter, constant)
+                    done[part] = _asked(part.operands[0], part.operands[2], step, constant)
                 else:
                     stack.append(part)
         if len(stack) == waiting:
             stack.pop()
             if current not in done:
-                done[current] = _rule(current, letter, done, antecedents)
+                done[current] = _rule(current, step, done, antecedents)
     return done[f]
 
 
-def _rule(f: Formula, letter: Any, done: dict[Formula, Formula], antecedents: Antecedents | None) -> Formula:
+def _rule(f: Formula, step: Any, done: dict[Formula, Formula], antecedents: Antecedents | None) -> Formula:
     kind, operands = type(f), f.operands
     if kind is Always or kind is Eventually:
         return _repeated(f, done[operands[0]])
     if kind is Now:
-        return _asked(operands[0], operands[2], letter, constant)
+        return _asked(operands[0], operands[2], step, constant)
     if kind is Consume:
-        return _asked(operands[0], operands[1], letter, formula)
+        return _asked(operands[0], operands[1], step, formula)
     if kind is Next:
         return formulas.later(operands[0] - 1, operands[1])
     if kind is Until or kind is Release:
@@ -204,7 +204,7 @@ def _rule(f: Formula, letter: Any, done: dict[Formula, Formula], antecedents: An
 
 
 def _repeated(f: Formula, first: Formula) -> Formula:
-    """``always`` or ``eventually`` after a letter of which the inner formula left ``first``."""
+    """``always`` or ``eventually`` after a step of which the inner formula left ``first``."""
     kind, (inner, n) = type(f), f.operands
     passing, ending = (TRUE, FALSE) if kind is Always else (FALSE, TRUE)
     if first is ending or n == 1:
@@ -241,9 +241,9 @@ def _connective(f: Formula, done: dict[Formula, Formula], antecedents: Anteceden
     return f  # a constant
 
 
-def _asked(function: Any, call: Any, letter: Any, read: Any) -> Formula:
+def _asked(function: Any, call: Any, step: Any, read: Any) -> Formula:
     try:
-        return read(call(function, letter))  # type: ignore[no-any-return]  # constant and formula give formulas
+        return read(call(function, step))  # type: ignore[no-any-return]  # constant and formula give formulas
     except EndedError:
         raise
     except Exception as error:
@@ -251,9 +251,9 @@ def _asked(function: Any, call: Any, letter: Any, read: Any) -> Formula:
 
 
 def safe_length(f: Formula) -> int | None:
-    """How many letters surely decide a formula; None under ``consume`` and without a bound.
+    """How many steps surely decide a formula; None under ``consume`` and without a bound.
 
-    >>> from streamproof.properties.words import always, eventually, now
+    >>> from streamproof.properties.operators import always, eventually, now
     >>> safe_length(always(eventually(now(bool)).within(4)).during(5))
     8
     """
@@ -284,6 +284,6 @@ def _length(f: Formula, found: dict[Formula, int | None]) -> int | None:
     if isinstance(f, Bounded):
         if f.bound is None:
             return None
-        left = known[:-1] if f.bound > 1 else []  # at the last letter, only the right side counts
+        left = known[:-1] if f.bound > 1 else []  # at the last step, only the right side counts
         return max(known[-1] + f.bound - 1, *(length + f.bound - 2 for length in left), 0)
     return max(known)

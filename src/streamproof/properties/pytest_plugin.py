@@ -17,7 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from streamproof.properties.rounds import Summary
+    from streamproof.properties.proving import Summary
 
 FIXTURE = "streamproof_spark"
 SUMMARIES: pytest.StashKey[list[tuple[str, str]]] = pytest.StashKey()
@@ -87,19 +87,19 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     wanted = marker is not None or FIXTURE in getattr(pyfuncitem, "fixturenames", ())
     if not wanted or not getattr(test, "is_hypothesis_test", False):
         return None
+    from streamproof.properties.hypothesis_internals import GivenTest  # noqa: PLC0415
     from streamproof.properties.proving import prove  # noqa: PLC0415
 
     _travel_by_value(pyfuncitem.module)
     names = pyfuncitem._fixtureinfo.argnames
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
-    test = getattr(test, "__func__", test)
-    if pyfuncitem.instance is not None:
-        test = _bound(test, pyfuncitem.instance)
+    given = GivenTest(getattr(test, "__func__", test), pyfuncitem.instance)
+    profile = PROFILES.get(pyfuncitem.config.getoption("--streamproof-profile"), {})
     options = _options(pyfuncitem, dict(marker.kwargs) if marker else {})
     holder: list[Summary] = []
     try:
-        with _profile(pyfuncitem.config, test):
-            prove(test, arguments, **options, summary=holder.append)
+        with given.with_settings(**profile):
+            prove(given, arguments, **options, summary=holder.append)
     finally:
         if holder:
             _take_down(pyfuncitem, holder[0])
@@ -115,28 +115,6 @@ def _travel_by_value(module: Any) -> None:
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # a vendored library
 
 
-def _bound(test: Any, instance: object) -> Any:
-    """A test that is a method, with its instance in place."""
-    return _Method(test, instance)
-
-
-class _Method:
-    """A Hypothesis test of a class: calls go to the instance, settings to the function."""
-
-    def __init__(self, test: Any, instance: object) -> None:
-        object.__setattr__(self, "_test", test)
-        object.__setattr__(self, "_instance", instance)
-
-    def __call__(self, **arguments: Any) -> Any:
-        return self._test(self._instance, **arguments)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._test, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._test, name, value)
-
-
 def _options(item: pytest.Function, marked: dict[str, Any]) -> dict[str, Any]:
     """What the command line says, else the marker."""
     config = item.config
@@ -149,24 +127,6 @@ def _options(item: pytest.Function, marked: dict[str, Any]) -> dict[str, Any]:
         "workers": config.getoption("--streamproof-workers"),
         "repeat": f'pytest "{item.nodeid}"',
     }
-
-
-class _profile:  # noqa: N801  # used like a function
-    """For a while, the settings of the chosen profile under those of the test."""
-
-    def __init__(self, config: pytest.Config, test: Any) -> None:
-        self.name: str | None = config.getoption("--streamproof-profile")
-        self.test = test
-
-    def __enter__(self) -> None:
-        from hypothesis import settings  # noqa: PLC0415
-
-        self.before = self.test._hypothesis_internal_use_settings
-        if self.name is not None:
-            self.test._hypothesis_internal_use_settings = settings(self.before, **PROFILES[self.name])
-
-    def __exit__(self, *error: object) -> None:
-        self.test._hypothesis_internal_use_settings = self.before
 
 
 def _take_down(item: pytest.Function, summary: Summary) -> None:
@@ -196,7 +156,7 @@ def _page(item: pytest.Function, summary: Summary) -> Path | None:
         return None
     from streamproof.properties.report import html_report  # noqa: PLC0415
 
-    name = "".join(letter if letter.isalnum() else "-" for letter in item.nodeid).strip("-")
+    name = "".join(character if character.isalnum() else "-" for character in item.nodeid).strip("-")
     file = Path(folder) / f"{name}.html"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(html_report(summary.failure, title=item.nodeid), encoding="utf-8")

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from streamproof.errors import as_shown
-from streamproof.pictures.window_timeline import Lane, Mark, Step, timeline
-from streamproof.properties.formula import Formula
+from streamproof.pictures.window_timeline import Lane, Mark, TimelineStep, timeline
+from streamproof.properties.formula import Formula, Verdict
 from streamproof.properties.judgement import Judgement, states
 from streamproof.properties.rows import Window, row_text
 from streamproof.properties.runs import instants, time_column
 from streamproof.properties.streams import event_times
 from streamproof.properties.text import show
-from streamproof.properties.verdict import Verdict
 
 ROWS, WIDTH = 4, 44  # of a window in the text, and the width of a column
 PAGE_ROWS = 40  # of a window in HTML
@@ -24,7 +23,7 @@ WORDS = {Verdict.HOLDS: "holds", Verdict.FAILS: "fails", Verdict.UNDECIDED: "und
 
 
 @dataclass(frozen=True)
-class Line:
+class ReportLine:
     """One window of the report."""
 
     number: int
@@ -41,14 +40,12 @@ class Line:
         return not self.inputs and not self.outputs
 
 
-def lines(judgement: Judgement, most: int = ROWS) -> list[Line]:
+def lines(judgement: Judgement, most: int = ROWS) -> list[ReportLine]:
     """The windows of a judgement, up to the one that decides, or all."""
     found = []
-    for number, (letter, (verdict, residual, reasons)) in enumerate(
-        zip(judgement.word, states(judgement), strict=True)
-    ):
-        inputs, outputs = _rows(letter.input, most), _rows(letter.output, most)
-        found.append(Line(number, _time(letter.time), inputs, outputs, verdict, residual, reasons))
+    for number, (step, (verdict, residual, reasons)) in enumerate(zip(judgement.word, states(judgement), strict=True)):
+        inputs, outputs = _rows(step.input, most), _rows(step.output, most)
+        found.append(ReportLine(number, _time(step.time), inputs, outputs, verdict, residual, reasons))
     return found
 
 
@@ -82,9 +79,9 @@ def text_report(judgement: Judgement) -> str:
     return "\n".join(parts)
 
 
-def _table(shown: Sequence[Line]) -> Iterator[str]:
+def _table(shown: Sequence[ReportLine]) -> Iterator[str]:
     yield f"  {'window':<19} {'in':<{WIDTH}} {'out':<{WIDTH}} formula"
-    quiet: list[Line] = []
+    quiet: list[ReportLine] = []
     for line in shown:
         last = line is shown[-1]
         if line.quiet and not last:
@@ -96,14 +93,14 @@ def _table(shown: Sequence[Line]) -> Iterator[str]:
     yield from _quiet(quiet)
 
 
-def _quiet(windows: list[Line]) -> Iterator[str]:
+def _quiet(windows: list[ReportLine]) -> Iterator[str]:
     if windows:
         first, last = windows[0].number, windows[-1].number
         label = f"{first}" if first == last else f"{first}–{last}"
         yield f"  {label:<19} {'–':<{WIDTH}} {'–':<{WIDTH}} {show(windows[-1].residual)}"
 
 
-def _line(line: Line) -> Iterator[str]:
+def _line(line: ReportLine) -> Iterator[str]:
     many = max(len(line.inputs), len(line.outputs), 1)
     for at in range(many):
         left = f"{line.number:<4} {line.time}" if at == 0 else ""
@@ -171,7 +168,7 @@ def _rendered(judgement: Judgement, *, page: bool, title: str = "") -> str:
 def picture(judgement: Judgement) -> str:
     """The windows as a drawing: inputs above, outputs below, the formula's state between."""
     run = judgement.run
-    starts = [letter.time for letter in judgement.word]
+    starts = [step.time for step in judgement.word]
     if not starts or not isinstance(starts[0], datetime):
         return ""
     origin = starts[0].timestamp()
@@ -185,12 +182,12 @@ def picture(judgement: Judgement) -> str:
         if on is not None:
             name = f"out {n}" if len(run.outputs) > 1 else "out"
             outputs.append(Lane(name, _marks(instants(output.table, on), output.rows, origin)))
-    steps = [
-        Step(letter.time.timestamp() - origin, WORDS[state[0]], f"{_time(letter.time)}: {show(state[1])}")
-        for letter, state in zip(judgement.word, states(judgement), strict=True)
+    drawn = [
+        TimelineStep(step.time.timestamp() - origin, WORDS[state[0]], f"{_time(step.time)}: {show(state[1])}")
+        for step, state in zip(judgement.word, states(judgement), strict=True)
     ]
-    width = steps[1].start - steps[0].start if len(steps) > 1 else run.inputs[0].layout.size / 1e6
-    return timeline(inputs, outputs, steps, width, judgement.decided_at)
+    width = drawn[1].start - drawn[0].start if len(drawn) > 1 else run.inputs[0].layout.size / 1e6
+    return timeline(inputs, outputs, drawn, width, judgement.decided_at)
 
 
 def _marks(times: Any, rows: Window, origin: float) -> list[Mark]:

@@ -1,11 +1,11 @@
 """Rows and windows as predicates see them: columns underneath, converted when first looked at.
 
 >>> import pyarrow as pa
->>> window = Window(Columns(pa.table({"zone": [1, 2], "level": ["Safe", "Danger"]})))
+>>> window = Window(LazyColumns(pa.table({"zone": [1, 2], "level": ["Safe", "Danger"]})))
 >>> [row.level for row in window], window[1]["zone"], len(window)
 (['Safe', 'Danger'], 2, 2)
 >>> window[0]
-Row(zone=1, level='Safe')
+WindowRow(zone=1, level='Safe')
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pyarrow as pa
 SHOWN = 6  # rows of a window that its text shows
 
 
-class Columns:
+class LazyColumns:
     """A table whose columns become Python values when somebody looks at them."""
 
     def __init__(self, table: pa.Table) -> None:
@@ -46,18 +46,18 @@ def _python(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_struct(column.type):
         joined = column.combine_chunks()
         names = [field.name for field in column.type]
-        inner = Columns(pa.table([pa.chunked_array([joined.field(n)]) for n in range(len(names))], names=names))
-        return [Row(inner, at) if valid else None for at, valid in enumerate(joined.is_valid().to_pylist())]
+        inner = LazyColumns(pa.table([pa.chunked_array([joined.field(n)]) for n in range(len(names))], names=names))
+        return [WindowRow(inner, at) if valid else None for at, valid in enumerate(joined.is_valid().to_pylist())]
     values: list[Any] = column.to_pylist()
     return values
 
 
-class Row:
+class WindowRow:
     """One row: ``row.name`` or ``row["name"]``. Rows with equal names and values are equal."""
 
     __slots__ = ("_at", "_columns")
 
-    def __init__(self, columns: Columns, at: int) -> None:
+    def __init__(self, columns: LazyColumns, at: int) -> None:
         self._columns = columns
         self._at = at
 
@@ -77,7 +77,7 @@ class Row:
         return {name: self._columns.values(name)[self._at] for name in self._columns.names}
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, Row):
+        if isinstance(other, WindowRow):
             return self.as_dict() == other.as_dict()
         return isinstance(other, Mapping) and self.as_dict() == dict(other)
 
@@ -85,13 +85,13 @@ class Row:
         return hash(tuple(self._columns.values(name)[self._at] for name in self._columns.names))
 
     def __repr__(self) -> str:
-        return f"Row({row_text(self)})"
+        return f"WindowRow({row_text(self)})"
 
 
-def row_text(row: Row) -> str:
+def row_text(row: WindowRow) -> str:
     """A row in one line: times are short and come last."""
     values = row.as_dict()
-    late = [name for name, value in values.items() if isinstance(value, datetime | Row)]
+    late = [name for name, value in values.items() if isinstance(value, datetime | WindowRow)]
     order = [name for name in values if name not in late] + late
     return ", ".join(f"{name}={_value(values[name])}" for name in order)
 
@@ -101,39 +101,39 @@ def _value(value: Any) -> str:
         return (
             value.strftime("%H:%M:%S.%f").rstrip("0").rstrip(".") if value.microsecond else value.strftime("%H:%M:%S")
         )
-    if isinstance(value, Row):
+    if isinstance(value, WindowRow):
         return "–".join(_value(part) for part in value.as_dict().values())
     if isinstance(value, float):
         return f"{value:g}" if abs(value) >= 1e-4 or value == 0 else repr(value)
     return repr(value)
 
 
-class Window(Sequence[Row]):
-    """The rows of one window, or of one letter: a sequence that reads its columns lazily."""
+class Window(Sequence[WindowRow]):
+    """The rows of one window, or of one step: a sequence that reads its columns lazily."""
 
     __slots__ = ("_at", "_columns")
 
-    def __init__(self, columns: Columns, at: Sequence[int] | np.ndarray[Any, Any] | None = None) -> None:
+    def __init__(self, columns: LazyColumns, at: Sequence[int] | np.ndarray[Any, Any] | None = None) -> None:
         self._columns = columns
         self._at: Sequence[int] | np.ndarray[Any, Any] = range(len(columns)) if at is None else at
 
     def __len__(self) -> int:
         return len(self._at)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[WindowRow]:
         columns = self._columns
-        return map(partial(Row, columns), self._at)
+        return map(partial(WindowRow, columns), self._at)
 
     @overload
-    def __getitem__(self, index: int) -> Row: ...
+    def __getitem__(self, index: int) -> WindowRow: ...
     @overload
     def __getitem__(self, index: slice) -> Window: ...
-    def __getitem__(self, index: int | slice) -> Row | Window:
+    def __getitem__(self, index: int | slice) -> WindowRow | Window:
         if isinstance(index, slice):
             return Window(self._columns, self._at[index])
         if not -len(self) <= index < len(self):
             raise IndexError(f"no row {index}: the window has {len(self)}")
-        return Row(self._columns, int(self._at[index]))
+        return WindowRow(self._columns, int(self._at[index]))
 
     def column(self, name: str) -> list[Any]:
         """The values of one column: the fast way where only one matters."""

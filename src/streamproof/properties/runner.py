@@ -11,9 +11,9 @@ import pyarrow as pa
 from streamproof.errors import InputError
 from streamproof.events.schema import SIGNED, beside, column_name, payload_name
 from streamproof.events.time import Span, duration
-from streamproof.properties.multiplex import Bench, name_of_subject
-from streamproof.properties.rounds import Request, current
-from streamproof.properties.runs import Output, SubjectRun
+from streamproof.properties.multiplex import SubjectRunner, name_of_subject
+from streamproof.properties.proving import Request, current
+from streamproof.properties.runs import SubjectOutput, SubjectRun
 from streamproof.properties.spark_run import Setting
 from streamproof.properties.streams import WindowedStream, event_times
 
@@ -54,7 +54,7 @@ def run_stream(
         batches = 1 if in_order or mode == "batch" else "window"
     duration(reach, "us")  # refused here, not in the middle of a run
     setting = Setting(output_mode, watermark, restart_after, flush, reach)
-    request = Request(Bench(spark, subject, setting, batches), case, mode)
+    request = Request(SubjectRunner(spark, subject, setting, batches), case, mode)
     rounds = current()
     return request.alone() if rounds is None else rounds.run(request)
 
@@ -102,8 +102,8 @@ def _arrow(result: Any) -> pa.Table:
     return pa.Table.from_pylist(list(result))
 
 
-def _output(table: pa.Table) -> Output:
-    return Output(table.combine_chunks(), np.zeros(table.num_rows, dtype=np.int64))
+def _output(table: pa.Table) -> SubjectOutput:
+    return SubjectOutput(table.combine_chunks(), np.zeros(table.num_rows, dtype=np.int64))
 
 
 def run_recorded(

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from streamproof.engines.spark.rows import without_empty_chunks
 from streamproof.errors import InputError, RunError
 from streamproof.events.time import Span, duration
-from streamproof.properties.runs import Output, Trigger, instants, time_column
+from streamproof.properties.runs import BatchRecord, SubjectOutput, instants, time_column
 from streamproof.properties.streams import STAMP, WEEK, event_times
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Setting:
 
 
 @dataclass(frozen=True, eq=False)
-class Feed:
+class InputFeed:
     """One input: its micro-batches, its event-time column, and where its rows end."""
 
     batches: list[pa.Table]
@@ -63,11 +63,11 @@ class Feed:
 
 
 @dataclass(frozen=True, eq=False)
-class Ran:
+class SparkOutcome:
     """What came out."""
 
-    outputs: tuple[Output, ...]
-    triggers: tuple[Trigger, ...]
+    outputs: tuple[SubjectOutput, ...]
+    triggers: tuple[BatchRecord, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -114,7 +114,7 @@ def frames_of(subject: Subject, inputs: Sequence[DataFrame]) -> tuple[DataFrame,
     return frames
 
 
-def clone(feed: Feed, moment: int) -> pa.Table:
+def clone(feed: InputFeed, moment: int) -> pa.Table:
     """One row at a moment: like one of the feed's own, or made up where it has none."""
     rows = next((batch for batch in feed.batches if batch.num_rows), None)
     row = (
@@ -138,7 +138,7 @@ def _filler(column: pa.Field) -> pa.Array:
     return pa.nulls(1, kind)
 
 
-def write_feed(feed: Feed, folder: Path) -> None:
+def write_feed(feed: InputFeed, folder: Path) -> None:
     """The micro-batches as files, in order of their times of change, which is the order Spark reads them in."""
     folder.mkdir(parents=True)
     first = clock.time() - len(feed.batches) - 10
@@ -158,7 +158,7 @@ def spark_schema(spark: SparkSession, schema: pa.Schema) -> Any:
     return from_arrow_schema(schema)
 
 
-def streamed(spark: SparkSession, feeds: Sequence[Feed], subject: Subject, setting: Setting) -> Ran:
+def streamed(spark: SparkSession, feeds: Sequence[InputFeed], subject: Subject, setting: Setting) -> SparkOutcome:
     """Run as streaming queries, one after another for each output, until every last window has arrived."""
     __tracebackhide__ = True  # pytest shows the line of the test, and that of the subject
     with scratch() as folder, quick(spark):
@@ -174,7 +174,7 @@ def streamed(spark: SparkSession, feeds: Sequence[Feed], subject: Subject, setti
             notes.append("no flush: the output has no time column to cut the flush by")
         for n, feed in enumerate(feeds):
             sentinel = [clone(feed, end + wide)] if flush else []
-            full = Feed(feed.batches + sentinel, feed.time, feed.end, feed.schema)
+            full = InputFeed(feed.batches + sentinel, feed.time, feed.end, feed.schema)
             shutil.rmtree(folder / f"in{n}")
             write_feed(full, folder / f"in{n}")
         outputs, triggers = [], []
@@ -183,10 +183,10 @@ def streamed(spark: SparkSession, feeds: Sequence[Feed], subject: Subject, setti
                 output, seen = _query(frame, folder / f"check{n}", setting)
                 outputs.append(cut(output, on[n], end + wide // 2) if flush else output)
                 triggers.append(seen)
-        return Ran(tuple(outputs), triggers[0], tuple(notes))
+        return SparkOutcome(tuple(outputs), triggers[0], tuple(notes))
 
 
-def source_of(spark: SparkSession, feed: Feed, folder: Path, setting: Setting) -> DataFrame:
+def source_of(spark: SparkSession, feed: InputFeed, folder: Path, setting: Setting) -> DataFrame:
     folder.mkdir(parents=True)
     frame = (
         spark.readStream.schema(spark_schema(spark, feed.schema)).option("maxFilesPerTrigger", 1).parquet(str(folder))
@@ -194,18 +194,18 @@ def source_of(spark: SparkSession, feed: Feed, folder: Path, setting: Setting) -
     return frame.withWatermark(feed.time, setting.watermark) if setting.watermark else frame
 
 
-def output_time(frame: DataFrame, feeds: Sequence[Feed]) -> str | None:
+def output_time(frame: DataFrame, feeds: Sequence[InputFeed]) -> str | None:
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
 
     return time_column(to_arrow_schema(frame.schema, timezone="UTC"), [feed.time for feed in feeds])
 
 
-def cut(output: Output, on: str | None, end: int) -> Output:
+def cut(output: SubjectOutput, on: str | None, end: int) -> SubjectOutput:
     """Without what the sentinel left behind."""
     if on is None or not output.table.num_rows:
         return output
     kept = np.flatnonzero(instants(output.table, on) < end)
-    return Output(output.table.take(pa.array(kept)), output.batch[kept])
+    return SubjectOutput(output.table.take(pa.array(kept)), output.batch[kept])
 
 
 _held: dict[str, tuple[str | None, int]] = {}  # settings for a while: what they were, and for how many
@@ -270,11 +270,11 @@ def _state_store(frames: Sequence[DataFrame]) -> dict[str, str]:
     return {"spark.sql.streaming.stateStore.providerClass": f"{package}.RocksDBStateStoreProvider"} if newest else {}
 
 
-def _query(frame: DataFrame, checkpoint: Path, setting: Setting) -> tuple[Output, tuple[Trigger, ...]]:
+def _query(frame: DataFrame, checkpoint: Path, setting: Setting) -> tuple[SubjectOutput, tuple[BatchRecord, ...]]:
     """Run one query to its end, killing and restarting it where asked."""
     __tracebackhide__ = True
     found: dict[int, pa.Table] = {}
-    triggers: list[Trigger] = []
+    triggers: list[BatchRecord] = []
     killed: list[int] = []  # the micro-batch that the kill came in; it is done again after the restart
 
     def collect(batch: DataFrame, number: int) -> None:
@@ -332,34 +332,36 @@ def _explained(error: Exception) -> RunError:
     return RunError(f"the subject broke off: {cause}", at=None if text.startswith(cause) else text[:1500], fix=fix)
 
 
-def _trigger(progress: Any) -> Trigger:
+def _trigger(progress: Any) -> BatchRecord:
     given = (
         progress if isinstance(progress, dict) else progress.jsonValue if hasattr(progress, "jsonValue") else progress
     )
     operators = given["stateOperators"] or []
     late = sum(int(_get(operator, "numRowsDroppedByWatermark")) for operator in operators)
-    return Trigger(int(given["batchId"]), int(given["numInputRows"]), (given["eventTime"] or {}).get("watermark"), late)
+    return BatchRecord(
+        int(given["batchId"]), int(given["numInputRows"]), (given["eventTime"] or {}).get("watermark"), late
+    )
 
 
 def _get(operator: Any, name: str) -> int:
     return int(operator[name] if isinstance(operator, dict) else getattr(operator, name, 0))
 
 
-def _joined(found: dict[int, pa.Table], frame: DataFrame) -> Output:
+def _joined(found: dict[int, pa.Table], frame: DataFrame) -> SubjectOutput:
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
 
     numbers = sorted(number for number in found if found[number].num_columns)
     tables = [found[number] for number in numbers]
     if not tables:
-        return Output(to_arrow_schema(frame.schema, timezone="UTC").empty_table(), np.zeros(0, dtype=np.int64))
+        return SubjectOutput(to_arrow_schema(frame.schema, timezone="UTC").empty_table(), np.zeros(0, dtype=np.int64))
     batch = np.repeat(np.array(numbers, dtype=np.int64), [table.num_rows for table in tables])
-    return Output(pa.concat_tables(tables, promote_options="permissive").combine_chunks(), batch)
+    return SubjectOutput(pa.concat_tables(tables, promote_options="permissive").combine_chunks(), batch)
 
 
 LARGE: Final = 20_000  # rows that are rather read from a file
 
 
-def batched(spark: SparkSession, feeds: Sequence[Feed], subject: Subject, setting: Setting) -> Ran:
+def batched(spark: SparkSession, feeds: Sequence[InputFeed], subject: Subject, setting: Setting) -> SparkOutcome:
     """Run once over everything, as a batch job does: the same function over finished tables."""
     with scratch() as folder, quick(spark):
         inputs = []
@@ -373,7 +375,9 @@ def batched(spark: SparkSession, feeds: Sequence[Feed], subject: Subject, settin
             raise
         except Exception as error:
             raise _explained(error) from error
-    return Ran(tuple(Output(t.combine_chunks(), np.zeros(t.num_rows, dtype=np.int64)) for t in tables), ())
+    return SparkOutcome(
+        tuple(SubjectOutput(t.combine_chunks(), np.zeros(t.num_rows, dtype=np.int64)) for t in tables), ()
+    )
 
 
 def _table(spark: SparkSession, table: pa.Table, file: Path) -> DataFrame:

@@ -22,9 +22,8 @@ import pyarrow.compute as pc
 
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.time import Span, duration, show_moment, to_tick
-from streamproof.properties.contents import Explicit, Part
-from streamproof.properties.rows import Columns, Window, as_record
-from streamproof.properties.sampling import Sampler, uniform
+from streamproof.properties.contents import Explicit, Part, Sampler, uniform
+from streamproof.properties.rows import LazyColumns, Window, as_record
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 WEEK: Final = 7 * 86_400 * 10**6
@@ -53,7 +52,7 @@ class Timed:
 
 
 @dataclass(frozen=True)
-class Layout:
+class WindowLayout:
     """Where the windows of a stream lie in time, in microseconds."""
 
     size: int
@@ -74,7 +73,7 @@ class WindowedStream:
     """A finite stream: rows in windows, with event times, in an order of arrival."""
 
     windows: tuple[tuple[Timed, ...], ...]
-    layout: Layout
+    layout: WindowLayout
     time: str
     schema: pa.Schema | None = None  # of the rows without the time, where known
     delays: tuple[tuple[int, int], ...] = ()  # (row, microseconds): rows that arrive later than their time
@@ -169,7 +168,7 @@ class WindowedStream:
     @property
     def rows(self) -> Window:
         """All rows in their order of arrival, as predicates see them."""
-        return Window(Columns(self.table))
+        return Window(LazyColumns(self.table))
 
     def batches(self, many: int | str) -> list[pa.Table]:
         """The rows in micro-batches: ``"window"`` gives each window's arrivals, a number gives so many equal parts."""
@@ -203,7 +202,7 @@ class WindowedStream:
 
     def _lines(self) -> Iterator[str]:
         """The rows by window; a run of empty windows takes one line."""
-        rows = Columns(self._unordered)
+        rows = LazyColumns(self._unordered)
         at, first = 0, 0  # the next row, and the first of the empty windows just before
         for number, window in enumerate(self.windows):
             count = sum(part.rows.count for part in window)
@@ -217,7 +216,7 @@ class WindowedStream:
             at, first = at + count, number + 1
         yield from _empty(first, len(self.windows))
 
-    def _row_text(self, rows: Columns, at: int) -> str:
+    def _row_text(self, rows: LazyColumns, at: int) -> str:
         moment = show_moment(_ticks(rows.table, self.time)[at], "us")[11:].rstrip("Z")
         values = ", ".join(f"{name}={rows.values(name)[at]!r}" for name in rows.names if name != self.time)
         late = sum(delay for row, delay in self.delays if row == at)
@@ -375,10 +374,10 @@ def recorded(
     if len(numbers) and numbers.min() < 0:
         raise InputError("a row lies before the start of the stream", fix="give an earlier start=")
     count = windows if windows is not None else int(numbers.max()) + 1 if len(numbers) else 0
-    return _rebuilt(table, times, Layout(width, width, origin), time, count)
+    return _rebuilt(table, times, WindowLayout(width, width, origin), time, count)
 
 
-def _rebuilt(table: pa.Table, times: Ints, layout: Layout, time: str, count: int) -> WindowedStream:
+def _rebuilt(table: pa.Table, times: Ints, layout: WindowLayout, time: str, count: int) -> WindowedStream:
     """The windows of a table, remembering in which order its rows arrived."""
     numbers = (times - layout.start) // layout.every
     plain = table.drop_columns([time]) if time in table.column_names else table

@@ -1,6 +1,6 @@
 """Formulas as people read them; a predicate shows its label, its name, or the text of its lambda.
 
->>> from streamproof.properties.words import eventually, now
+>>> from streamproof.properties.operators import eventually, now
 >>> show(now(lambda i, o: len(o) > 0) & eventually(now(bool, "alarm")).within(2))
 'len(o) > 0 & eventually(alarm).within(2)'
 """
@@ -26,8 +26,9 @@ from streamproof.properties.formula import (
     Or,
     Release,
     Until,
+    Verdict,
 )
-from streamproof.properties.verdict import Verdict
+from streamproof.properties.matchers import Match
 
 DEEPEST, WIDEST = 8, 4  # what is deeper or wider is shown as …
 _CONSTANTS = {Verdict.HOLDS: "true", Verdict.FAILS: "false", Verdict.UNDECIDED: "unknown"}
@@ -113,3 +114,39 @@ def _lambdas(file: str) -> tuple[ast.Lambda, ...]:
     except (SyntaxError, ValueError):
         return ()
     return tuple(node for node in ast.walk(tree) if isinstance(node, ast.Lambda))
+
+
+MOST = 6  # reasons in a report
+
+
+def said(f: Formula, step: Any) -> list[str]:
+    """One line for every predicate that looks at the step, the unwelcome ones first."""
+    lines: list[tuple[bool, str]] = []
+    stack: list[tuple[Formula, bool]] = [(f, True)]
+    seen: set[tuple[Formula, bool]] = set()
+    while stack:
+        current, wanted = stack.pop()
+        if (current, wanted) in seen or isinstance(current, Constant | Next):
+            continue
+        seen.add((current, wanted))
+        if isinstance(current, Now | Consume):
+            lines += _asked(current, step, wanted=wanted)
+            continue
+        turned = not wanted if isinstance(current, Not) else wanted
+        parts = (
+            current.operands[1:2] if isinstance(current, Until | Release) and current.bound == 1 else current.operands
+        )
+        stack += [(part, turned) for part in reversed(parts) if isinstance(part, Formula)]
+    return [text for _, text in sorted(lines, key=lambda line: line[0])][:MOST]
+
+
+def _asked(f: Formula, step: Any, *, wanted: bool) -> list[tuple[bool, str]]:
+    if isinstance(f, Consume):
+        return []
+    predicate, _, call = f.operands
+    try:
+        value = call(predicate, step)
+    except Exception as error:  # shown, not hidden
+        return [(False, f"{show(f)}: raised {type(error).__name__}: {error}")]
+    good = bool(value) == wanted if isinstance(value, bool | Match) else False
+    return [(good, f"{show(f)}: {value if isinstance(value, Match) else str(value).lower()}")]

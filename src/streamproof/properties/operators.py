@@ -3,15 +3,15 @@
 ========================  =======================================  ==================================
 word                      of formulas: a formula                   of generators: a generator
 ========================  =======================================  ==================================
-``next(x)``               the formula holds at the next letter     an empty window first
+``next(x)``               the formula holds at the next step     an empty window first
 ``always(x)``             ``always(f).during(n)``                  ``always(g, t)``
 ``eventually(x)``         ``eventually(f).within(n)``              ``eventually(g, t)``
 ``until``                 ``until(f, h).within(n)``, ``f.until``   ``until(g1, g2, t)``
 ``release``               ``release(f, h).within(n)``              ``release(g1, g2, t)``
-``consume(f)``            f(letter) holds from the next letter on  ``consume(f, t)``
+``consume(f)``            f(step) holds from the next step on  ``consume(f, t)``
 ========================  =======================================  ==================================
 
-A generator takes its number of windows in the call; a formula takes its number of letters afterwards.
+A generator takes its number of windows in the call; a formula takes its number of steps afterwards.
 """
 
 from __future__ import annotations
@@ -22,8 +22,18 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, overload
 
 from streamproof.properties import formula as formulas
-from streamproof.properties.formula import Always, Consume, Eventually, Formula, Now, Release, Until, formula, make
-from streamproof.properties.verdict import FormulaError
+from streamproof.properties.formula import (
+    Always,
+    Consume,
+    Eventually,
+    Formula,
+    FormulaError,
+    Now,
+    Release,
+    Until,
+    formula,
+    make,
+)
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -33,23 +43,23 @@ if TYPE_CHECKING:
 Caller = Callable[[Callable[..., Any], Any], Any]
 
 
-def _whole(f: Callable[..., Any], letter: Any) -> Any:
-    return f(letter)
+def _whole(f: Callable[..., Any], step: Any) -> Any:
+    return f(step)
 
 
-def _windows(f: Callable[..., Any], letter: Any) -> Any:
-    return f(letter[0], letter[1])
+def _windows(f: Callable[..., Any], step: Any) -> Any:
+    return f(step[0], step[1])
 
 
-def _windows_and_time(f: Callable[..., Any], letter: Any) -> Any:
-    return f(letter[0], letter[1], letter[2])
+def _windows_and_time(f: Callable[..., Any], step: Any) -> Any:
+    return f(step[0], step[1], step[2])
 
 
 _CALLERS: dict[int, Caller] = {1: _whole, 2: _windows, 3: _windows_and_time}
 
 
 def _caller(f: Callable[..., Any], word: str) -> Caller:
-    """How a function takes a letter: whole, as (input, output), or as (input, output, time)."""
+    """How a function takes a step: whole, as (input, output), or as (input, output, time)."""
     code = getattr(f, "__code__", None)
     if code is not None and f.__class__ is FunctionType and not (f.__defaults__ or code.co_kwonlyargcount):
         found = _CALLERS.get(code.co_argcount)  # the common case, without inspecting
@@ -65,14 +75,14 @@ def _caller(f: Callable[..., Any], word: str) -> Caller:
     found = _CALLERS.get(len(positional) or 1)
     if found is None:
         raise FormulaError(
-            f"a predicate takes the letter, (input, output) or (input, output, time), not {len(positional)} arguments",
+            f"a predicate takes the step, (input, output) or (input, output, time), not {len(positional)} arguments",
             at=f"{word}({getattr(f, '__name__', f)})",
         )
     return found
 
 
 def now(predicate: Callable[..., Any], label: str | None = None) -> Formula:
-    """The predicate holds for the current letter. It takes ``(letter)``, ``(i, o)`` or ``(i, o, time)``.
+    """The predicate holds for the current step. It takes ``(step)``, ``(i, o)`` or ``(i, o, time)``.
 
     It gives a Boolean, a match or a verdict. ``label`` is what reports call it.
     """
@@ -95,7 +105,7 @@ def _generators() -> Any:
 def _refuse_length(word: str, end: str, t: object) -> None:
     if t is not None:
         raise FormulaError(
-            f"{word} of a formula takes its number of letters afterwards", fix=f"write {word}(f).{end}({t!r})"
+            f"{word} of a formula takes its number of steps afterwards", fix=f"write {word}(f).{end}({t!r})"
         )
 
 
@@ -108,12 +118,12 @@ def next(first: SearchStrategy[Any]) -> Gen: ...  # noqa: A001
 @overload
 def next(first: Formula | bool | Callable[..., Any]) -> Formula: ...  # noqa: A001
 def next(first: Any, then: Any = None) -> Any:  # noqa: A001  # the name it has in temporal logic
-    """Of a formula: it holds one letter later, with ``next(n, f)`` n letters. Of a generator: empty windows first."""
+    """Of a formula: it holds one step later, with ``next(n, f)`` n steps. Of a generator: empty windows first."""
     n, what = (1, first) if then is None else (first, then)
     if _is_generator(what):
         return _generators().later(n, what)
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
-        raise FormulaError(f"next needs a number of letters that is not negative, got {n!r}", fix="next(0, f) is f")
+        raise FormulaError(f"next needs a number of steps that is not negative, got {n!r}", fix="next(0, f) is f")
     return formulas.later(n, formula(what))
 
 
@@ -122,7 +132,7 @@ def always(what: SearchStrategy[Any], t: int) -> Gen: ...
 @overload
 def always(what: Formula | bool | Callable[..., Any]) -> Always: ...
 def always(what: Any, t: Any = None) -> Any:
-    """Of a formula: it holds at every letter; give ``.during(n)``. Of a generator: t windows."""
+    """Of a formula: it holds at every step; give ``.during(n)``. Of a generator: t windows."""
     if _is_generator(what):
         return _generators().always(what, t)
     _refuse_length("always", "during", t)
@@ -134,7 +144,7 @@ def eventually(what: SearchStrategy[Any], t: int) -> Gen: ...
 @overload
 def eventually(what: Formula | bool | Callable[..., Any]) -> Eventually: ...
 def eventually(what: Any, t: Any = None) -> Any:
-    """Of a formula: it holds at some letter; give ``.within(n)``. Of a generator: 0 to t-1 empty windows before it."""
+    """Of a formula: it holds at some step; give ``.within(n)``. Of a generator: 0 to t-1 empty windows before it."""
     if _is_generator(what):
         return _generators().eventually(what, t)
     _refuse_length("eventually", "within", t)
@@ -172,13 +182,13 @@ def consume(f: Callable[..., Any], t: int) -> Gen: ...
 @overload
 def consume(f: Callable[..., Any]) -> Formula: ...
 def consume(f: Callable[..., Any], t: int | None = None) -> Any:
-    """Of formulas: ``f(letter)`` gives what must hold from the next letter on. With ``t``: windows that depend on
+    """Of formulas: ``f(step)`` gives what must hold from the next step on. With ``t``: windows that depend on
     earlier ones, ``f(windows so far)`` gives the generator of the next.
     """
     if t is not None:
         return _generators().consume(f, t)
     if not callable(f):
-        raise FormulaError(f"consume needs a function of the letter, not {f!r}", fix="consume(lambda i, o: …)")
+        raise FormulaError(f"consume needs a function of the step, not {f!r}", fix="consume(lambda i, o: …)")
     return make(Consume, f, _caller(f, "consume"))
 
 

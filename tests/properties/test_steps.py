@@ -1,4 +1,4 @@
-"""Letters: the worked discretisers, the whole horizon, three sizes of windows, and the end of a window."""
+"""Steps: the worked discretisers, the whole horizon, three sizes of windows, and the end of a window."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_worked_cases(case: Any) -> None:
     run = run_recorded(stream, pa.table({"t": pa.array(case["out"], pa.timestamp("us", tz="UTC"))}))
     word = tumbling(case["size"], on="t").word(run)
     assert len(word) == case["recommended_letters"]
-    assert [len(letter.output) for letter in word] == [1, 0, 0]
+    assert [len(step.output) for step in word] == [1, 0, 0]
 
 
 def an_hour(outputs: Any) -> Any:
@@ -37,23 +37,23 @@ def an_hour(outputs: Any) -> Any:
     return run_recorded(stream, outputs)
 
 
-def test_a_window_belongs_to_the_letter_of_its_last_instant() -> None:
+def test_a_window_belongs_to_the_step_of_its_last_instant() -> None:
     window = {"start": at(0), "end": at(60)}
     word = tumbling("15 minutes").word(an_hour([{"window": window, "n": 2}]))
-    assert [len(letter.output) for letter in word] == [0, 0, 0, 1]
-    assert [len(letter.input) for letter in word] == [1, 0, 0, 1]
+    assert [len(step.output) for step in word] == [0, 0, 0, 1]
+    assert [len(step.input) for step in word] == [1, 0, 0, 1]
     assert word[3].time == at(45)
     assert word[3].output[0].window.end == at(60)
 
 
-def test_sliding_letters_overlap() -> None:
+def test_sliding_steps_overlap() -> None:
     word = sliding("1 hour", "30 minutes").word(an_hour([{"at": at(10)}]))
-    assert [len(letter.input) for letter in word] == [2, 1]
+    assert [len(step.input) for step in word] == [2, 1]
 
 
-def test_output_after_the_horizon_makes_more_letters() -> None:
+def test_output_after_the_horizon_makes_more_steps() -> None:
     word = tumbling("1 hour").word(an_hour([{"at": at(130)}]))
-    assert [len(letter.output) for letter in word] == [0, 0, 1]
+    assert [len(step.output) for step in word] == [0, 0, 1]
 
 
 def test_two_times_need_a_name() -> None:
