@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -25,6 +26,11 @@ os.environ["TERM"] = "dumb"
 
 # Tests of the command line name no engine and mean the quickest; the default, Spark, has tests of its own.
 os.environ.setdefault("STREAMPROOF_ENGINE", "duckdb")
+
+
+# A shell starts what runs in its background deaf to Ctrl-C, and so would be the programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
