@@ -28,8 +28,7 @@ from streamproof.kernels.expressions.compile import Evaluation, compile_expressi
 from streamproof.kernels.state import Numbered
 from streamproof.kernels.store import Found, gather, ordered
 from streamproof.kernels.store_loops import LE, PAYLOAD, RE, W, meet
-from streamproof.plan.expr import LIFE_START, TRUE, Call, Cast, Col, Expr, Side, all_of, columns_of, conjuncts
-from streamproof.plan.functions import common_type
+from streamproof.plan.expr import LIFE_START, TRUE, Call, Col, Expr, Side, all_of, columns_of, conjuncts
 from streamproof.plan.rewrites.substitute import can_fail
 from streamproof.plan.typing import Scope, type_of
 from streamproof.thresholds import JOIN_KEYS
@@ -42,7 +41,7 @@ SIDES: Final[tuple[Side, Side]] = ("l", "r")
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """``l.expr = r.expr``, both brought to one type; ``nulls_match`` if it is written as is not distinct from."""
+    """``l.expr = r.expr``, which are of one type; ``nulls_match`` if it is written as is not distinct from."""
 
     left: Expr
     right: Expr
@@ -92,13 +91,7 @@ def _equality(expr: Expr, scope: Scope) -> Equality | None:
         first, second = second, first
     if _sides(first) != {"l"} or _sides(second) != {"r"}:
         return None
-    types = type_of(first, scope), type_of(second, scope)
-    kind = common_type(types)
-    assert kind is not None, "the check refuses to compare other types"
-    left, right = (
-        part if found == kind else Cast(part, kind) for part, found in zip((first, second), types, strict=True)
-    )
-    return Equality(left, right, kind, expr.fn == "same")
+    return Equality(first, second, type_of(first, scope), expr.fn == "same")
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """The check: a plan against the schemas of its sources gives a typed plan, or an error that names the node and the fix.
 
-In a typed plan nothing is left open: durations are ticks, expressions are bound, every node knows its schema, and a
-stream that is read twice is one shared object (`Let` and `Ref` are gone).
+In a typed plan nothing is left open: durations are ticks, expressions are bound, with every argument cast to the type
+that it is computed in, every node knows its schema, and a stream that is read twice is one shared object (`Let` and
+`Ref` are gone).
 
 >>> from streamproof.plan.parse import parse
 >>> typed = check(nodes.Where(nodes.Source("S"), parse("v > 1")), {"S": Schema.of({"v": "int64"})})
@@ -286,9 +287,7 @@ class _Inputs:
 
 
 def _where(inputs: _Inputs, node: nodes.Where) -> Outcome:
-    scope = inputs.scope()
-    require(node.expr, scope, BOOL, "the condition of where")
-    return replace(node, expr=bind(node.expr, scope)), inputs.schema
+    return replace(node, expr=require(node.expr, inputs.scope(), BOOL, "the condition of where")), inputs.schema
 
 
 def _select(inputs: _Inputs, node: nodes.Select) -> Outcome:
@@ -304,9 +303,7 @@ def _alter_duration(inputs: _Inputs, node: nodes.AlterDuration) -> Outcome:
     if node.dur is None:
         return node, inputs.schema
     dur = Lit(inputs.ticks(node.dur), INT64) if isinstance(node.dur, int | str | timedelta) else node.dur
-    scope = inputs.scope(times=("le", "re"))
-    require(dur, scope, INT64, "the duration")
-    return replace(node, dur=bind(dur, scope)), inputs.schema
+    return replace(node, dur=require(dur, inputs.scope(times=("le", "re")), INT64, "the duration")), inputs.schema
 
 
 def _same(inputs: _Inputs, node: Node) -> Outcome:
@@ -341,10 +338,10 @@ def _united(name: str, types: list[Type]) -> Type:
 
 def _join(inputs: _Inputs, node: nodes.Join) -> Outcome:
     scope = inputs.both()
-    require(node.on, scope, BOOL, "the join condition")
+    on = require(node.on, scope, BOOL, "the join condition")
     select = node.select if node.select is not None else _all_columns(inputs)
     exprs, schema = inputs.named(select, scope)
-    return replace(node, on=bind(node.on, scope), select=exprs), schema
+    return replace(node, on=on, select=exprs), schema
 
 
 def _all_columns(inputs: _Inputs) -> Named:
@@ -360,9 +357,7 @@ def _all_columns(inputs: _Inputs) -> Named:
 
 
 def _matched(inputs: _Inputs, node: nodes.AntiJoin | nodes.Clip) -> Outcome:
-    scope = inputs.both()
-    require(node.on, scope, BOOL, "the condition")
-    return replace(node, on=bind(node.on, scope)), inputs.schema
+    return replace(node, on=require(node.on, inputs.both(), BOOL, "the condition")), inputs.schema
 
 
 def _session(inputs: _Inputs, node: nodes.Session) -> Outcome:
@@ -403,15 +398,15 @@ def _topk(inputs: _Inputs, node: nodes.TopK) -> Outcome:
 def _uda(inputs: _Inputs, node: nodes.Uda) -> Outcome:
     scope = inputs.scope()
     module = _required(inputs.module)
-    arg = bind(node.arg, scope)
-    kind = type_of(arg, scope)
-    if module.takes is not None and common_type([kind, module.takes[0]]) != module.takes[0]:
-        raise PlanError(f"{module} takes {module.takes[0]}, got {kind}", fix="cast the argument", name="type_mismatch")
-    result = module.result_type(Schema((("value", kind),)))
+    kind = type_of(node.arg, scope)
+    taken = kind if module.takes is None else module.takes[0]
+    if common_type([kind, taken]) != taken:
+        raise PlanError(f"{module} takes {taken}, got {kind}", fix="cast the argument", name="type_mismatch")
+    result = module.result_type(Schema((("value", taken),)))
     if isinstance(result, Schema):
         raise PlanError(f"{module} gives rows, not a value", fix="use it as a udo", name="type_mismatch")
     params = tuple(module.bind(dict(node.params)).items())
-    bound = replace(node, window=_window(inputs, node), arg=arg, params=params)
+    bound = replace(node, window=_window(inputs, node), arg=bind(node.arg, scope, taken), params=params)
     return bound, Schema(((node.as_, result),), inputs.schema.unit)
 
 

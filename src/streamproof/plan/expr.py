@@ -10,7 +10,7 @@ Call(fn='gt', args=(Col(name='v', side=None), Lit(value=5, type=Type('int64'))))
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import chain
@@ -65,11 +65,15 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A conversion; one that fails is an error if strict, else null (``try_cast``)."""
+    """A conversion; one that fails is an error if strict, else null (``try_cast``).
+
+    One that `plan.typing.bind` put in is ``implied``: text leaves it out, and it is strict only if it can fail.
+    """
 
     arg: Expr
     to: Type
     strict: bool = True
+    implied: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +172,15 @@ def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
             changed = tuple((transform(when, change), transform(then, change)) for when, then in branches)
             expr = Case(changed, transform(default, change))
     return change(expr)
+
+
+def as_written(expr: Expr) -> Expr:
+    """The expression without the casts that `plan.typing.bind` put in.
+
+    >>> as_written(Call("eq", (Cast(Col("a"), FLOAT64, implied=True), Col("b"))))
+    Call(fn='eq', args=(Col(name='a', side=None), Col(name='b', side=None)))
+    """
+    return transform(expr, lambda part: part.arg if isinstance(part, Cast) and part.implied else part)
 
 
 def columns_of(expr: Expr) -> frozenset[Col]:

@@ -49,6 +49,8 @@ def _show(expr: Expr) -> tuple[str, int]:
             return _call(fn, args)
         case Apply(fn, args):
             return f"{_function_name(fn)}({', '.join(map(to_text, args))})", _ATOM
+        case Cast(arg, implied=True):
+            return _show(arg)
         case Cast(arg, to, strict):
             return f"{'cast' if strict else 'try_cast'}({to_text(arg)} as {_type(to)})", _ATOM
         case Case(branches, default):

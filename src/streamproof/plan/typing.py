@@ -10,15 +10,15 @@ Type('float64')
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 from streamproof.errors import Gathering, PlanError, StreamproofError, did_you_mean, together
 from streamproof.events.schema import BOOL, INT64, NULL, OWN_PREFIX, Schema, Type
 from streamproof.events.time import TICKS_PER_SECOND, Unit
-from streamproof.plan.expr import LIFE_END, LIFE_START, Apply, Call, Case, Cast, Col, Expr, Lit, Side, transform
-from streamproof.plan.functions import FUNCTIONS, TIME_PARTS, common_type, result_type
+from streamproof.plan.expr import LIFE_END, LIFE_START, Apply, Call, Case, Cast, Col, Expr, Lit, Side
+from streamproof.plan.functions import FUNCTIONS, TIME_PARTS, as_decimal, common_type, result_type
 from streamproof.plan.modules import Module, Registry
 
 _TIMES: Final = {
@@ -97,40 +97,105 @@ class Scope:
 
 def type_of(expr: Expr, scope: Scope) -> Type:
     """The type of an expression, or the error that says what is wrong with it."""
+    return _bound(expr, scope)[1]
+
+
+def bind(expr: Expr, scope: Scope, to: Type | None = None) -> Expr:
+    """The expression with everything explicit that its text leaves open; as a value of a wider type if one is given.
+
+    Ticks become instants by the stream's unit, and every argument is cast to the type in which it is computed, so that
+    an engine need not know which numbers meet: only `nullif`, whose result has the type of its first argument,
+    compares two types by itself. What has no type but null keeps none.
+
+    >>> bind(Call("lt", (Col("v"), Lit(0.5, FLOAT64))), Scope.one(Schema.of({"v": "int64"}))).args[0]
+    Cast(arg=Col(name='v', side=None), to=Type('float64'), strict=False, implied=True)
+
+    Laws: ``bind(bind(e)) == bind(e)``, ``type_of(bind(e)) == type_of(e)``.
+    """
+    bound, kind = _bound(expr, scope)
+    return bound if to is None else widened(bound, kind, to)
+
+
+def widened(expr: Expr, kind: Type, to: Type) -> Expr:
+    """An expression of one type as one of another that holds its values, as far as there is room for digits."""
+    return expr if kind == to else Cast(expr, to, strict=not _holds(to, kind), implied=True)
+
+
+def _holds(wide: Type, kind: Type) -> bool:
+    """Whether every value of a type has one in the wider type: not all int64 and decimals fit into 38 digits."""
+    if wide.kind != "decimal" or kind == NULL:
+        return True
+    exact = as_decimal(kind)
+    return wide.precision - wide.scale >= exact.precision - exact.scale
+
+
+def _bound(expr: Expr, scope: Scope) -> tuple[Expr, Type]:
+    """The expression with all casts, and its type."""
     match expr:
         case Col():
-            return scope.type_of(expr)
+            return scope.bound(expr), scope.type_of(expr)
         case Lit(type=kind):
-            return kind
+            return expr, kind
         case Call(fn, args):
-            return result_type(fn, tuple(_types(args, scope)))
+            return _call(fn, _all_bound(args, scope), scope)
         case Cast(arg, to):
-            return _cast(type_of(arg, scope), to)
+            inner, kind = _bound(arg, scope)
+            return replace(expr, arg=inner), _cast(kind, to)
         case Case(branches, default):
             with Gathering() as parts:
-                for condition, _ in branches:
-                    parts.tried(partial(require, condition, scope, BOOL, "the condition of a case"))
-                values = _types([*(value for _, value in branches), default], scope)
-            return _common(values)
+                whens = [
+                    parts.tried(partial(require, when, scope, BOOL, "the condition of a case")) for when, _ in branches
+                ]
+                values = _all_bound([*(value for _, value in branches), default], scope)
+            return _case(whens, values)
         case Apply(fn, args):
             with Gathering() as parts:
                 module = parts.tried(lambda: scope.udf(fn))
-                types = _types(args, scope)
+                given = _all_bound(args, scope)
             assert module is not None  # else its error was told
-            return _apply(module, tuple(types))
+            return _apply(expr, module, given)
 
 
-def _types(exprs: Iterable[Expr], scope: Scope) -> list[Type]:
-    """The types of several expressions, or all errors; in few calls, because expressions may be nested deeply."""
-    types, errors = list[Type](), list[StreamproofError]()
+def _all_bound(exprs: Iterable[Expr], scope: Scope) -> list[tuple[Expr, Type]]:
+    """Several expressions, or all errors; in few calls, because expressions may be nested deeply."""
+    bound, errors = list[tuple[Expr, Type]](), list[StreamproofError]()
     for expr in exprs:
         try:
-            types.append(type_of(expr, scope))
+            bound.append(_bound(expr, scope))
         except StreamproofError as error:
             errors.append(error)
     if errors:
         raise together(errors)
-    return types
+    return bound
+
+
+def _call(fn: str, parts: list[tuple[Expr, Type]], scope: Scope) -> tuple[Expr, Type]:
+    args, kinds = tuple(arg for arg, _ in parts), tuple(kind for _, kind in parts)
+    result = result_type(fn, kinds)
+    if fn == "instant" and len(args) == 1:
+        return _instant(args[0], kinds[0], scope), result
+    if fn in TIME_PARTS and kinds[0] == INT64:
+        return Call(fn, (_instant(args[0], INT64, scope),)), result
+    if result == NULL:
+        return Call(fn, args), NULL
+    return Call(fn, tuple(map(widened, args, kinds, FUNCTIONS[fn].widens(kinds)))), result
+
+
+def _instant(ticks: Expr, kind: Type, scope: Scope) -> Expr:
+    if scope.unit is None:
+        raise PlanError(
+            "ticks without a unit have no year, hour or second",
+            fix='declare the unit of the source: source("S", unit="us")',
+            name="type_mismatch",
+        )
+    return Call("instant", (widened(ticks, kind, INT64), Lit(TICKS_PER_SECOND[scope.unit], INT64)))
+
+
+def _case(whens: list[Expr | None], values: list[tuple[Expr, Type]]) -> tuple[Expr, Type]:
+    result = _common(kind for _, kind in values)
+    *thens, default = (widened(value, kind, result) for value, kind in values)
+    conditions = (when for when in whens if when is not None)  # if one had failed, its error would have been told
+    return Case(tuple(zip(conditions, thens, strict=True)), default), result
 
 
 def _common(types: Iterable[Type]) -> Type:
@@ -142,18 +207,16 @@ def _common(types: Iterable[Type]) -> Type:
     return joined
 
 
-def _apply(module: Module, types: tuple[Type, ...]) -> Type:
-    if module.takes is not None:
-        fits = len(types) == len(module.takes) and all(
-            common_type([given, taken]) == taken for given, taken in zip(types, module.takes, strict=True)
-        )
-        if not fits:
-            wanted, got = (", ".join(map(str, kinds)) for kinds in (module.takes, types))
-            raise PlanError(f"{module} takes ({wanted}), got ({got})", fix="cast the arguments", name="type_mismatch")
-    result = module.result_type(Schema(tuple((f"arg{n}", kind) for n, kind in enumerate(types))))
+def _apply(call: Apply, module: Module, parts: list[tuple[Expr, Type]]) -> tuple[Expr, Type]:
+    types = tuple(kind for _, kind in parts)
+    takes = types if module.takes is None else module.takes
+    if len(types) != len(takes) or any(common_type(pair) != pair[1] for pair in zip(types, takes, strict=True)):
+        wanted, got = (", ".join(map(str, kinds)) for kinds in (takes, types))
+        raise PlanError(f"{module} takes ({wanted}), got ({got})", fix="cast the arguments", name="type_mismatch")
+    result = module.result_type(Schema(tuple((f"arg{n}", kind) for n, kind in enumerate(takes))))
     if isinstance(result, Schema):
         raise PlanError(f"{module} gives rows, not a value", name="type_mismatch")
-    return result
+    return Apply(call.fn, tuple(widened(arg, kind, to) for (arg, kind), to in zip(parts, takes, strict=True))), result
 
 
 _CASTS: dict[str, tuple[str, ...]] = {
@@ -173,38 +236,11 @@ def _cast(source: Type, to: Type) -> Type:
     raise PlanError(f"{source} cannot be cast to {to}", fix="cast to string first", name="type_mismatch")
 
 
-def require(expr: Expr, scope: Scope, wanted: Type, what: str) -> None:
-    """Refuse an expression of another type; null stands in for every type."""
-    found = type_of(expr, scope)
+def require(expr: Expr, scope: Scope, wanted: Type, what: str) -> Expr:
+    """The expression, bound as one of a type; another type is refused. Null stands in for every type."""
+    bound, found = _bound(expr, scope)
     if found not in (wanted, NULL):
         raise PlanError(
             f"{what} must be {wanted}, not {found}", fix=f"compare or cast it to {wanted}", name="type_mismatch"
         )
-
-
-def bind(expr: Expr, scope: Scope) -> Expr:
-    """The expression with everything explicit that its text left to the stream: ticks become instants by their unit."""
-    type_of(expr, scope)
-
-    def make_explicit(part: Expr) -> Expr:
-        if isinstance(part, Col):
-            return scope.bound(part)
-        if not isinstance(part, Call):
-            return part
-        if part.fn in TIME_PARTS and type_of(part.args[0], scope) == INT64:
-            return Call(part.fn, (_instant(part.args[0], scope),))
-        if part.fn == "instant" and len(part.args) == 1:
-            return _instant(part.args[0], scope)
-        return part
-
-    return transform(expr, make_explicit)
-
-
-def _instant(ticks: Expr, scope: Scope) -> Expr:
-    if scope.unit is None:
-        raise PlanError(
-            "ticks without a unit have no year, hour or second",
-            fix='declare the unit of the source: source("S", unit="us")',
-            name="type_mismatch",
-        )
-    return Call("instant", (ticks, Lit(TICKS_PER_SECOND[scope.unit], INT64)))
+    return widened(bound, found, wanted)

@@ -30,6 +30,7 @@ from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.labels import label
 from streamproof.plan.limits import too_many_rows
+from streamproof.plan.rewrites.normal_form import as_written
 from streamproof.thresholds import STRINGS_HELD
 
 EVENTS_OUT = "events out"  # beside the state of a kernel
@@ -121,7 +122,7 @@ class Graph:
 
     def _place_node(self, typed: Typed, groups: Groups | None, placing: _Placing) -> int:
         node = typed.node
-        text = f"{nodes.parameters(node)!r} {typed.schema.columns} {typed.schema.unit} {typed.module}"
+        text = f"{nodes.parameters(as_written(node))!r} {typed.schema.columns} {typed.schema.unit} {typed.module}"
         feeds: list[int] = []
         if self._is_root(node):
             source = source_of(typed)

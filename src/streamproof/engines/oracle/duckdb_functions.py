@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from streamproof.engines.oracle.dialect import Dialect, Rule, Sql, quote
+from streamproof.engines.oracle.expressions import convert
 from streamproof.engines.oracle.functions import SHARED, call, days_of, exact
 from streamproof.engines.oracle.letters import case_pairs
-from streamproof.events.schema import FLOAT64, INT64, STRING, Type
+from streamproof.events.schema import FLOAT64, INT64, MAX_PRECISION, STRING, Type, decimal
 from streamproof.plan.limits import LONGEST_TEXT
 from streamproof.thresholds import TEXTS_MEASURED
 
@@ -80,6 +81,13 @@ def _round_float(a: str, n: str) -> str:
         f"CASE WHEN {n} IS NULL THEN NULL WHEN NOT isfinite({a}) OR {n} > 308 THEN {a}"
         f" WHEN {n} < -308 THEN {a} * 0 WHEN {n} >= 0 THEN {fine} ELSE {coarse} END"
     )
+
+
+def _product(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
+    """Decimals as the widest ones of their scales: DuckDB raises where a product leaves the numbers that hold both."""
+    if result.kind == "decimal":
+        args = tuple(convert(arg, decimal(MAX_PRECISION, arg.type.scale), dialect) for arg in args)
+    return exact("*")(dialect, args, result)
 
 
 def _sign(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
@@ -174,7 +182,7 @@ def calendar_date(days: str) -> str:
 
 FUNCTIONS: Final[dict[str, Rule]] = SHARED | {
     "div": _FLOAT_DIV, "floordiv": _by_kind(_WHOLE_FLOORDIV, _FLOAT_FLOORDIV), "mod": _by_kind(_WHOLE_MOD, _FLOAT_MOD),
-    "add": exact("+"), "abs": call("abs"), "sign": _sign, "round": _round,
+    "add": exact("+"), "mul": _product, "abs": call("abs"), "sign": _sign, "round": _round,
     "floor": _whole_number("floor"), "ceil": _whole_number("ceil"),
     "sqrt": _unless("{0} < 0", "sqrt({0})"), "ln": _unless("{0} <= 0", "ln({0})"),
     "log10": _unless("{0} <= 0", "log10({0})"), "exp": call("exp"), "power": _POWER,

@@ -22,11 +22,9 @@ from streamproof.errors import RunError, StreamproofError
 from streamproof.events.history import Row
 from streamproof.events.schema import FLOAT64, INT64, Schema, Type
 from streamproof.plan.check import Typed
-from streamproof.plan.eql.typed import measured_as
 from streamproof.plan.event_nodes import Drift, During, Pairing, Transition
-from streamproof.plan.expr import Cast, Lit
+from streamproof.plan.expr import Lit
 from streamproof.plan.functions import common_type
-from streamproof.plan.typing import Scope
 
 _NO_COLUMNS = Schema(())
 
@@ -49,19 +47,17 @@ def drift(compiler: Compiler, typed: Typed, node: Drift, source: Relation) -> Re
     """Where a value is far enough from that at the last firing."""
     _refuse_late(compiler, source)
     assert isinstance(node.step, Lit)
-    kind = measured_as(node.expr, node.step, Scope.one(source.schema, registry=compiler.settings.registry))
     rows = Relation(numbered(compiler, source, _keys(source, node.key)), source.schema)
-    table, (value,) = values(compiler, rows.table, rows.env(), [Cast(node.expr, kind)])
+    table, (value,) = values(compiler, rows.table, rows.env(), [node.expr])
     order = order_keys(compiler.dialect, [("p", INT64), ("le", INT64), *source.keys])
-    shown = convert(value, kind, compiler.dialect).text
     listed_rows = compiler.create(
         "listed",
-        f"SELECT {listed('g, p, le', source.payload)}, {shown} AS x, row_number() OVER (ORDER BY {order}) AS id"
+        f"SELECT {listed('g, p, le', source.payload)}, {value.text} AS x, row_number() OVER (ORDER BY {order}) AS id"
         f" FROM {table}",
     )
     fired, made = compiler.name("fired"), (("id", INT64),)
-    wanted: Columns = (("id", INT64), ("p", INT64), ("x", kind))
-    step = float(node.step.value) if kind == FLOAT64 else node.step.value  # type: ignore[arg-type]  # a number
+    wanted: Columns = (("id", INT64), ("p", INT64), ("x", value.type))
+    step = float(node.step.value) if value.type == FLOAT64 else node.step.value  # type: ignore[arg-type]  # a number
 
     def follow(found: pa.Table) -> pa.Table:
         return pa.table({"id": pa.array(_drifting(found, node.way, step), pa.int64())})

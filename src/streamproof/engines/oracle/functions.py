@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from streamproof.engines.oracle.dialect import Dialect, Rule, Sql, quote, whole
+from streamproof.engines.oracle.expressions import convert
 from streamproof.events.schema import Type
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.plan.expr import INT64_MAX, INT64_MIN
+from streamproof.plan.functions import common_type
 
 DAY: Final = 86_400 * 10**6  # microseconds
 ESCAPE: Final = chr(92)
@@ -71,11 +74,16 @@ def minus(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
 
 
 def null_if(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
-    """Compared in the common type; the value keeps the type of the first."""
+    """Compared in the common type; the value keeps its own."""
     first, second = args
-    value = Sql(first.text, first.type, atom=first.atom)
-    kept = f"CAST({{}} AS {dialect.type_name(result)})" if first.type != result else "{}"
-    return dialect.let(value, lambda a: f"CASE WHEN {a} = {second.text} THEN NULL ELSE {kept.format(a)} END")
+    kind = common_type([first.type, second.type])
+    assert kind is not None
+    other = convert(second, kind, dialect).text
+
+    def body(a: str) -> str:
+        return f"CASE WHEN {convert(replace(first, text=a), kind, dialect).text} = {other} THEN NULL ELSE {a} END"
+
+    return dialect.let(first, body)
 
 
 def like(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:

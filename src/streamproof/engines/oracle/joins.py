@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 from streamproof.engines.oracle.compiler import Compiler, Relation, listed, side_env
 from streamproof.engines.oracle.dialect import Sql, literal, order_keys, whole
-from streamproof.engines.oracle.expressions import Env, convert, may_fail
+from streamproof.engines.oracle.expressions import Env
 from streamproof.engines.oracle.lifetimes import BEFORE_ALL, INFINITE
 from streamproof.engines.oracle.user_functions import values
-from streamproof.events.schema import BOOL, INT64, Type
+from streamproof.events.schema import INT64, Type
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
-from streamproof.plan.expr import TRUE, Call, Expr, all_of, columns_of, conjuncts, user_functions
-from streamproof.plan.functions import common_type
+from streamproof.plan.expr import TRUE, Call, Expr, all_of, columns_of, conjuncts
+from streamproof.plan.functions import may_fail
 
 _ALL_TIME = 63
 _LEVELS = tuple(range(0, _ALL_TIME, 4))
@@ -84,7 +84,7 @@ def anti_join(compiler: Compiler, typed: Typed, node: nodes.AntiJoin, left: Rela
 
 
 def clip(compiler: Compiler, typed: Typed, node: nodes.Clip, source: Relation, by: Relation) -> Relation:
-    keys, rest = _split(node.on, _env(source, by))
+    keys, rest = _split(node.on)
     left, right = _sides(compiler, source, by, keys, starts=True)
     if rest == TRUE:
         cuts = _next_starts(compiler, left, right, keys)
@@ -116,16 +116,16 @@ def _env(left: Relation, right: Relation) -> Env:
 
 
 def _matches(compiler: Compiler, on: Expr, left: Relation, right: Relation, *, starts: bool = False) -> _Matches:
-    keys, rest = _split(on, _env(left, right))
+    keys, rest = _split(on)
     sides = _sides(compiler, left, right, keys, starts=starts)
     return _matched(compiler, *sides, keys, rest, starts=starts)
 
 
-def _split(on: Expr, env: Env) -> tuple[list[_Key], Expr]:
+def _split(on: Expr) -> tuple[list[_Key], Expr]:
     """The equalities between the sides that can never fail, and the rest of the condition."""
     keys, rest = [], []
     for part in conjuncts(on):
-        key = _key(part, env)
+        key = _key(part)
         if key is not None:
             keys.append(key)
         elif part != TRUE:
@@ -133,8 +133,8 @@ def _split(on: Expr, env: Env) -> tuple[list[_Key], Expr]:
     return keys, all_of(rest)
 
 
-def _key(part: Expr, env: Env) -> _Key | None:
-    if not (isinstance(part, Call) and part.fn in ("eq", "same")) or may_fail(part, env):
+def _key(part: Expr) -> _Key | None:
+    if not (isinstance(part, Call) and part.fn in ("eq", "same")) or may_fail(part):
         return None
     first, second = part.args
     sides = [{column.side for column in columns_of(arg)} for arg in part.args]
@@ -156,9 +156,7 @@ def _sides(
 def _key_columns(compiler: Compiler, key: _Key, left: Relation, right: Relation) -> tuple[Sql, Sql]:
     a = compiler.sql(key.left, side_env(left.schema, side="l"))
     b = compiler.sql(key.right, side_env(right.schema, side="r"))
-    kind = common_type([a.type, b.type])
-    assert kind is not None
-    return convert(a, kind, compiler.dialect), convert(b, kind, compiler.dialect)
+    return a, b
 
 
 def _side(compiler: Compiler, source: Relation, keys: list[Sql], *, starts: bool) -> _Side:
@@ -182,7 +180,7 @@ def _level() -> str:
 def _matched(compiler: Compiler, left: _Side, right: _Side, keys: list[_Key], rest: Expr, *, starts: bool) -> _Matches:
     env = _env(left.relation, right.relation)
     pairs = _pairs(compiler, left, right, keys, starts=starts)
-    risky = bool(user_functions(rest)) or may_fail(rest, env)
+    risky = may_fail(rest)
     condition = "" if risky or rest == TRUE else f" WHERE {compiler.sql(rest, env).text}"
     le, re = ("b_le", "least(a_re, b_re)") if starts else ("greatest(a_le, b_le)", "least(a_re, b_re)")
     both = listed(_columns(left, "a"), _columns(right, "b"))
@@ -199,8 +197,7 @@ def _matched(compiler: Compiler, left: _Side, right: _Side, keys: list[_Key], re
 def _filtered(compiler: Compiler, table: str, env: Env, rest: Expr, columns: str) -> str:
     """The pairs for which a condition holds that may fail: it sees only pairs that meet and have equal keys."""
     extended, (condition,) = values(compiler, table, env, [rest])
-    kept = convert(condition, BOOL, compiler.dialect).text
-    marked = compiler.create("marked", f"SELECT *, {kept} AS kept FROM {extended}")
+    marked = compiler.create("marked", f"SELECT *, {condition.text} AS kept FROM {extended}")
     return compiler.create("kept", f"SELECT {columns} FROM {marked} WHERE kept")
 
 

@@ -10,7 +10,6 @@ from datetime import timedelta
 
 from streamproof.engines.oracle.compiler import Compiler, Relation, listed
 from streamproof.engines.oracle.dialect import whole
-from streamproof.engines.oracle.expressions import may_fail
 from streamproof.engines.oracle.program import Record
 from streamproof.engines.oracle.user_functions import values
 from streamproof.errors import RunError, StreamproofError
@@ -19,6 +18,7 @@ from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.expr import LIFE_END, Col, columns_of
+from streamproof.plan.functions import may_fail
 
 INFINITE = whole(FOREVER)
 BEFORE_ALL = whole(BEGINNING)
@@ -27,7 +27,7 @@ BEFORE_ALL = whole(BEGINNING)
 def where(compiler: Compiler, typed: Typed, node: nodes.Where, source: Relation) -> Relation:
     """A condition that may fail is computed for every row first, so that no planner leaves parts of it out."""
     table, (condition,) = values(compiler, source.table, source.env(), [node.expr])
-    if not may_fail(node.expr, source.env()):
+    if not may_fail(node.expr):
         query = f"SELECT {_columns(source)} FROM {table} WHERE {condition.text}"
         return compiler.relation("where", query, typed.schema)
     marked = compiler.create("marked", f"SELECT {_columns(source)}, {condition.text} AS kept FROM {table}")

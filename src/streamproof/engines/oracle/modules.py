@@ -16,7 +16,6 @@ from streamproof.engines.oracle.aggregates import stamped
 from streamproof.engines.oracle.compiler import Compiler, Relation, listed
 from streamproof.engines.oracle.database import Columns
 from streamproof.engines.oracle.dialect import Sql, lifetime_order, order_keys
-from streamproof.engines.oracle.expressions import convert
 from streamproof.engines.oracle.program import Compute
 from streamproof.engines.oracle.user_functions import values
 from streamproof.engines.oracle.values import python_columns, returned, stored_table
@@ -37,7 +36,6 @@ _WINDOW: Columns = (("g", INT64), ("wle", INT64), ("wre", INT64), ("le", INT64),
 def uda(compiler: Compiler, typed: Typed, node: nodes.Uda, source: Relation) -> Relation:
     module = typed.module
     assert module is not None
-    wanted = None if module.takes is None else list(module.takes)
     (_, result), params = typed.schema.columns[0], dict(node.params)
 
     def work(group: int, window: WindowSpan, rows: list[tuple[int, int, list[object]]]) -> Iterator[list[object]]:
@@ -46,7 +44,7 @@ def uda(compiler: Compiler, typed: Typed, node: nodes.Uda, source: Relation) -> 
         yield [group, window.le, window.re, checked(module, answer, result, window)]
 
     made: Columns = (("g", INT64), ("wle", INT64), ("wre", INT64), ("c0", result))
-    answers = _run(compiler, source, node, _Call([node.arg], work, made, wanted))
+    answers = _run(compiler, source, node, _Call([node.arg], work, made))
     return stamped(compiler, typed, node.output, answers)
 
 
@@ -79,15 +77,12 @@ class _Call:
     exprs: Sequence[Expr]
     work: Work
     made: Columns
-    wanted: list[Type] | None = None  # types that the values are widened to
 
 
 def _run(compiler: Compiler, source: Relation, node: nodes.Uda | nodes.Udo, call: _Call) -> str:
     """The table of what the call gives for the rows of each window, in the order of groups and windows."""
     found = members(compiler, source, node.window)
     table, args = values(compiler, found.table, found.env(), call.exprs)
-    if call.wanted is not None:
-        args = [convert(arg, to, compiler.dialect) for arg, to in zip(args, call.wanted, strict=True)]
     columns: Columns = (*_WINDOW, *((f"x{n}", arg.type) for n, arg in enumerate(args)))
     query = _seen(compiler, table, found, args, node.clip)
 

@@ -6,14 +6,14 @@ A call inside a CASE is made only for the rows that reach it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from streamproof.engines.oracle.compiler import Compiler, listed
 from streamproof.engines.oracle.database import Columns
 from streamproof.engines.oracle.dialect import Sql, order_keys
-from streamproof.engines.oracle.expressions import Env, convert
+from streamproof.engines.oracle.expressions import Env
 from streamproof.engines.oracle.program import Compute
 from streamproof.engines.oracle.values import python_columns, returned, stored_table
 from streamproof.errors import RunError
@@ -45,8 +45,8 @@ class _Hoist:
                 return self._answer(Apply(fn, tuple(self.out_of(arg, guard) for arg in args)), guard)
             case Call(fn, args):
                 return Call(fn, tuple(self.out_of(arg, guard) for arg in args))
-            case Cast(arg, to, strict):
-                return Cast(self.out_of(arg, guard), to, strict)
+            case Cast(arg):
+                return replace(expr, arg=self.out_of(arg, guard))
             case Case():
                 return self._case(expr, guard)
         return expr
@@ -68,12 +68,9 @@ class _Hoist:
 
     def _compute(self, call: Apply, guard: list[Expr]) -> Col:
         compiler, module = self.compiler, self.compiler.settings.registry.find(call.fn, "udf")
-        given = [compiler.sql(arg, self.env) for arg in call.args]
-        result = module.result_type(Schema(tuple((f"arg{n}", arg.type) for n, arg in enumerate(given))))
+        args = [compiler.sql(arg, self.env) for arg in call.args]
+        result = module.result_type(Schema(tuple((f"arg{n}", arg.type) for n, arg in enumerate(args))))
         assert isinstance(result, Type)
-        args = [
-            convert(arg, to, compiler.dialect) for arg, to in zip(given, module.takes or _types(given), strict=True)
-        ]
         numbered, word = self._numbered(args, compiler.sql(all_of(guard), self.env).text)
         answers = self._asked(module, numbered, word, _types(args), result)
         self.table = compiler.create(

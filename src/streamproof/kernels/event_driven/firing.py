@@ -27,9 +27,8 @@ from streamproof.kernels.state import Settling, StoredRows
 from streamproof.kernels.store import Store, merged, ordered
 from streamproof.kernels.store_loops import KEY, LE, PAYLOAD, RE, W
 from streamproof.plan.check import Typed
-from streamproof.plan.eql.typed import measured_as
 from streamproof.plan.event_nodes import Drift, Transition
-from streamproof.plan.expr import LIFE_START, Cast, Col, Expr, Lit
+from streamproof.plan.expr import LIFE_START, Col, Expr, Lit
 from streamproof.plan.typing import Scope
 
 OWN = 2  # so many cells stand before the payload's
@@ -134,10 +133,8 @@ class DriftKernel(_FiringKernel):
         node = typed.node
         assert isinstance(node, Drift)
         assert isinstance(node.step, Lit)
-        scope = Scope.one(typed.schema, registry=context.registry)
-        kind = measured_as(node.expr, node.step, scope)
-        super().__init__(typed, context, node.key, Cast(node.expr, kind))
-        self._whole = kind == INT64
+        super().__init__(typed, context, node.key, node.expr)
+        self._whole = self._value.type == INT64
         step = node.step.value
         assert step is not None
         assert not isinstance(step, str)

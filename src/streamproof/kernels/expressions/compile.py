@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Final
 
 import pyarrow as pa
 
 from streamproof.errors import RunError, StreamproofError
 from streamproof.events.order import no_values
-from streamproof.events.schema import BOOL, FLOAT64, NULL, Type
+from streamproof.events.schema import NULL, Type
 from streamproof.kernels.expressions import logic, numbers, strings, times, udf
 from streamproof.kernels.expressions.casts import cast, widen
 from streamproof.kernels.expressions.columns import Columns, Datum, spread
@@ -27,7 +27,6 @@ from streamproof.kernels.expressions.decimals import rounded
 from streamproof.kernels.expressions.logic import Evaluate
 from streamproof.kernels.expressions.numbers import Kernel
 from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit
-from streamproof.plan.functions import common_type
 from streamproof.plan.text import to_text
 from streamproof.plan.typing import Scope, bind, type_of
 
@@ -44,7 +43,7 @@ class Evaluation:
         if not columns.rows:
             return no_values(self.type.arrow)
         try:
-            return spread(widen(self.evaluate(columns), self.type), columns.rows)
+            return spread(self.evaluate(columns), columns.rows)
         except (pa.ArrowCapacityError, MemoryError) as error:
             what, fix = "a column is larger than 2 GB, or than the memory that is left", "use smaller batches"
             raise RunError(what, at=to_text(self.expr), fix=fix, name="limit_exceeded") from error
@@ -68,9 +67,8 @@ def _compile(expr: Expr, scope: Scope) -> Evaluate:
             return lambda columns: constant
         case Call():
             return _call(expr, scope)
-        case Cast(arg, to, strict):
-            inner = _compile(arg, scope)
-            return lambda columns: cast(inner(columns), to, strict=strict)
+        case Cast():
+            return _cast(expr, scope)
         case Case(branches, default):
             pairs = [(_compile(when, scope), _compile(then, scope)) for when, then in branches]
             return logic.case(pairs, _compile(default, scope), type_of(expr, scope))
@@ -85,19 +83,31 @@ def _constant(expr: Lit) -> pa.Scalar:
     return pa.scalar(value, expr.type.arrow)
 
 
+def _cast(expr: Cast, scope: Scope) -> Evaluate:
+    """A cast; of a constant it is computed once, when its value is first asked for: it may fail."""
+    inner, to, strict = _compile(expr.arg, scope), expr.to, expr.strict
+    if not isinstance(expr.arg, Lit):
+        return lambda columns: cast(inner(columns), to, strict=strict)
+    known: list[Datum] = []
+
+    def once(columns: Columns) -> Datum:
+        if not known:
+            known.append(cast(inner(columns), to, strict=strict))
+        return known[0]
+
+    return once
+
+
 # --- calls ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Eager:
-    """A function of all its arguments' values.
-
-    ``takes`` says in which types: each its own, the common one, floats or booleans. A function that is not ``strict``
-    sees nulls; of the others the result is null where an argument is.
+    """A function of all its arguments' values. One that is not ``strict`` sees nulls; of the others the result is null
+    where an argument is.
     """
 
     run: Kernel
-    takes: Literal["given", "alike", "floats", "bools", "numbers"] = "given"
     strict: bool = True
 
 
@@ -116,30 +126,7 @@ def _call(expr: Call, scope: Scope) -> Evaluate:
         return _null(parts)
     if isinstance(implementation, Lazy):
         return implementation.build(parts, result)
-    common = _taken(implementation, [type_of(arg, scope) for arg in expr.args], result)
-    if common is None:
-        return lambda columns: _run(implementation, [part(columns) for part in parts], result)
-    widened = [_widened(arg, common) for arg in expr.args]
-
-    def evaluate(columns: Columns) -> Datum:
-        args = [part(columns) for part in parts]
-        return _run(implementation, [wide(arg) for wide, arg in zip(widened, args, strict=True)], result)
-
-    return evaluate
-
-
-def _widened(expr: Expr, to: Type) -> Callable[[Datum], Datum]:
-    """How an argument's values become those of another type; of a constant they are computed once."""
-    if not isinstance(expr, Lit):
-        return lambda datum: widen(datum, to)
-    known: list[Datum] = []
-
-    def once(datum: Datum) -> Datum:
-        if not known:
-            known.append(widen(datum, to))
-        return known[0]
-
-    return once
+    return lambda columns: _run(implementation, [part(columns) for part in parts], result)
 
 
 def _null(parts: Sequence[Evaluate]) -> Evaluate:
@@ -151,21 +138,6 @@ def _null(parts: Sequence[Evaluate]) -> Evaluate:
         return pa.scalar(None)
 
     return evaluate
-
-
-def _taken(implementation: Eager, types: Sequence[Type], result: Type) -> Type | None:
-    """The one type that the arguments are brought to; None if each keeps its own."""
-    match implementation.takes:
-        case "alike":
-            common = common_type(types)
-            return BOOL if common == NULL else common  # any type will do for nulls
-        case "floats":
-            return FLOAT64
-        case "bools":
-            return BOOL
-        case "numbers":  # decimals multiply with their own scales
-            return FLOAT64 if result == FLOAT64 else None
-    return None
 
 
 def _run(implementation: Eager, args: list[Datum], result: Type) -> Datum:
@@ -182,51 +154,49 @@ def _is_null(arg: Datum) -> bool:
 
 def _compare(fn: str) -> Eager:
     compare = COMPARE[fn]
-    return Eager(lambda args, to: compare(*args), "alike")
+    return Eager(lambda args, to: compare(*args))
 
 
 def _apply(expr: Apply, scope: Scope) -> Evaluate:
     module, result = scope.udf(expr.fn), type_of(expr, scope)
     parts = [_compile(arg, scope) for arg in expr.args]
-    takes = module.takes or tuple(type_of(arg, scope) for arg in expr.args)
 
     def evaluate(columns: Columns) -> Datum:
-        args = [widen(part(columns), kind) for part, kind in zip(parts, takes, strict=True)]
-        spread_args = [spread(arg, columns.rows) for arg in args]
-        return udf.call_module(module, spread_args, columns.rows, result, lost=columns.lost)
+        args = [spread(part(columns), columns.rows) for part in parts]
+        return udf.call_module(module, args, columns.rows, result, lost=columns.lost)
 
     return evaluate
 
 
 IMPLEMENTATIONS: Final[dict[str, Eager | Lazy]] = {
-    "add": Eager(numbers.add, "alike"),
-    "sub": Eager(numbers.sub, "alike"),
-    "mul": Eager(numbers.mul, "numbers"),
-    "div": Eager(numbers.div, "floats"),
-    "floordiv": Eager(numbers.floordiv, "alike"),
-    "mod": Eager(numbers.mod, "alike"),
+    "add": Eager(numbers.add),
+    "sub": Eager(numbers.sub),
+    "mul": Eager(numbers.mul),
+    "div": Eager(numbers.div),
+    "floordiv": Eager(numbers.floordiv),
+    "mod": Eager(numbers.mod),
     "neg": Eager(numbers.neg),
     **{fn: _compare(fn) for fn in COMPARE},
-    "same": Eager(logic.same, "alike", strict=False),
-    "in": Eager(logic.in_, "alike", strict=False),
+    "same": Eager(logic.same, strict=False),
+    "in": Eager(logic.in_, strict=False),
     "is_null": Eager(logic.is_null, strict=False),
-    "and": Eager(logic.and_, "bools", strict=False),
-    "or": Eager(logic.or_, "bools", strict=False),
-    "not": Eager(logic.not_, "bools"),
+    "and": Eager(logic.and_, strict=False),
+    "or": Eager(logic.or_, strict=False),
+    "not": Eager(logic.not_),
     "coalesce": Lazy(logic.coalesce),
     "nullif": Eager(logic.nullif, strict=False),
-    "least": Eager(logic.least, "alike", strict=False),
-    "greatest": Eager(logic.greatest, "alike", strict=False),
+    "least": Eager(logic.least, strict=False),
+    "greatest": Eager(logic.greatest, strict=False),
     "abs": Eager(numbers.absolute),
     "sign": Eager(numbers.sign),
     "round": Eager(numbers.round_),
     "floor": Eager(numbers.floor),
     "ceil": Eager(numbers.ceil),
-    "sqrt": Eager(numbers.sqrt, "floats"),
-    "ln": Eager(numbers.ln, "floats"),
-    "log10": Eager(numbers.log10, "floats"),
-    "exp": Eager(numbers.exp, "floats"),
-    "power": Eager(numbers.power, "floats"),
+    "sqrt": Eager(numbers.sqrt),
+    "ln": Eager(numbers.ln),
+    "log10": Eager(numbers.log10),
+    "exp": Eager(numbers.exp),
+    "power": Eager(numbers.power),
     "concat": Eager(strings.concat),
     "lower": Eager(strings.lower),
     "upper": Eager(strings.upper),

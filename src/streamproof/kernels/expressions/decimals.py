@@ -76,14 +76,10 @@ def _sum(operation: Callable[[Datum, Datum], pa.Array], a: Datum, b: Datum, to: 
 
 def multiply(a: Datum, b: Datum, to: Type) -> pa.Array:
     rows = rows_of([a, b])
-    x, y = (_exact_number(spread(factor, rows)) for factor in (a, b))
+    x, y = (spread(factor, rows) for factor in (a, b))
     if x.type.precision + y.type.precision < MAX_PRECISION:
         return relabel(pc.multiply(x, y), to.arrow)
     return fit(pc.multiply(_factor(x), _factor(y)), to)
-
-
-def _exact_number(array: pa.Array) -> pa.Array:
-    return array if pa.types.is_decimal(array.type) else pc.cast(array, pa.decimal128(19, 0))
 
 
 def _factor(array: pa.Array) -> pa.Array:

@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamproof.events.schema import BOOL, Type, type_of_arrow
+from streamproof.events.schema import Type, type_of_arrow
 from streamproof.kernels.expressions import comparison
 from streamproof.kernels.expressions.casts import widen
 from streamproof.kernels.expressions.columns import Columns, Datum, blank, rows_of, spread
@@ -82,12 +82,12 @@ def coalesce(parts: Sequence[Evaluate], to: Type) -> Evaluate:
     """The first that is not null. A later argument is evaluated only on the rows where all before it are null."""
 
     def evaluate(columns: Columns) -> Datum:
-        result = spread(widen(parts[0](columns), to), columns.rows)
+        result = spread(parts[0](columns), columns.rows)
         for part in parts[1:]:
             if not result.null_count:
                 break
             missing = pc.is_null(result)
-            found = widen(part(columns.where(missing)), to)
+            found = part(columns.where(missing))
             constant = isinstance(found, pa.Scalar)
             result = pc.coalesce(result, found) if constant else pc.replace_with_mask(result, missing, found)
         return result
@@ -104,18 +104,18 @@ def case(branches: Sequence[tuple[Evaluate, Evaluate]], default: Evaluate, to: T
             rest = columns.where(undecided)
             if not rest.rows:
                 return result
-            holds = spread(widen(when(rest), BOOL), rest.rows)
+            holds = spread(when(rest), rest.rows)
             chosen = pc.replace_with_mask(undecided, undecided, pc.fill_null(holds, False))
-            result = _put(result, chosen, then, columns, to)
+            result = _put(result, chosen, then, columns)
             undecided = pc.and_not(undecided, chosen)
-        return _put(result, undecided, default, columns, to)
+        return _put(result, undecided, default, columns)
 
     return evaluate
 
 
-def _put(result: pa.Array, chosen: pa.Array, value: Evaluate, columns: Columns, to: Type) -> pa.Array:
+def _put(result: pa.Array, chosen: pa.Array, value: Evaluate, columns: Columns) -> pa.Array:
     part = columns.where(chosen)
     if not part.rows:
         return result
-    found = widen(value(part), to)
+    found = value(part)
     return spread(found, columns.rows) if part.rows == columns.rows else pc.replace_with_mask(result, chosen, found)

@@ -40,9 +40,9 @@ class Inputs(Protocol):
 def transition(inputs: Inputs, node: Transition) -> Outcome:
     schema = inputs.typed[0].schema
     scope = Scope.one(schema, registry=inputs.registry)
-    require(node.expr, scope, BOOL, "the condition of a transition")
+    expr = require(node.expr, scope, BOOL, "the condition of a transition")
     _known(schema, node.key)
-    return replace(node, expr=bind(node.expr, scope)), schema
+    return replace(node, expr=expr), schema
 
 
 def drift(inputs: Inputs, node: Drift) -> Outcome:
@@ -54,7 +54,7 @@ def drift(inputs: Inputs, node: Drift) -> Outcome:
         if not (kind.is_numeric or kind == NULL):
             raise PlanError(f"{what} must be a number, not {kind}", fix="cast it", name="type_mismatch")
     _check_step(node.step)
-    return replace(node, expr=bind(node.expr, scope)), schema
+    return replace(node, expr=bind(node.expr, scope, _measured_as(node.expr, node.step, scope))), schema
 
 
 def _check_step(step: Expr) -> None:
@@ -63,7 +63,7 @@ def _check_step(step: Expr) -> None:
         raise PlanError("the step of a drift must be a positive constant", fix='give e.g. "30"')
 
 
-def measured_as(expr: Expr, step: Expr, scope: Scope) -> Type:
+def _measured_as(expr: Expr, step: Expr, scope: Scope) -> Type:
     """The type in which a drift is measured: whole numbers among themselves, else floats."""
     return INT64 if {type_of(expr, scope), type_of(step, scope)} <= {INT64, NULL} else FLOAT64
 

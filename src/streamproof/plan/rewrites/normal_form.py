@@ -1,8 +1,9 @@
 """A typed plan as a plan again: the form that all passes work on.
 
-Nothing is left to be inferred: durations are ticks, joins name their columns, operators their mapping, sources their
-schema, and the inputs of a union have its very types. What is read twice is bound by one `Let` at the top of its scope,
-which is the whole plan or an apply branch.
+Nothing but types is left to be inferred: durations are ticks, joins name their columns, operators their mapping,
+sources their schema, and the inputs of a union have its very types. The casts that the check put into expressions are
+gone again: they follow from the types, and a plan reads as it was written. What is read twice is bound by one `Let` at
+the top of its scope, which is the whole plan or an apply branch.
 
 >>> from streamproof.plan.check import check
 >>> from streamproof.plan.explain import explain
@@ -21,13 +22,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from streamproof.events.schema import Schema
-from streamproof.plan import nodes
+from streamproof.plan import expr, nodes
+from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.check import Typed
-from streamproof.plan.expr import Cast, Col
-from streamproof.plan.nodes import Plan
+from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Lit
+from streamproof.plan.nodes import Node, Plan, parameters
 
 Rebuild: TypeAlias = "Callable[[Typed, tuple[Plan, ...]], Plan]"
 """Makes the plan of a part from the plans of its inputs; a group's apply branch is not among them."""
@@ -44,7 +46,7 @@ def to_plan(root: Typed, rebuild: Rebuild | None = None) -> Plan:
     plans: dict[int, Plan] = {}
     bound: list[tuple[str, Plan]] = []
     for part in parts:
-        plan = make(part, tuple(plans[id(child)] for child in inputs_in_scope(part)))
+        plan = as_written(make(part, tuple(plans[id(child)] for child in inputs_in_scope(part))))
         if readers[id(part)] > 1 and plan.inputs:
             bound.append((f"shared{len(bound) + 1}", plan))
             plan = nodes.Ref(bound[-1][0])
@@ -62,6 +64,24 @@ def rebuilt(part: Typed, inputs: tuple[Plan, ...]) -> Plan:
             typed = zip(part.inputs, inputs, strict=True)
             return nodes.Union(tuple(_widened(child.schema, part.schema, plan) for child, plan in typed))
     return part.node.with_inputs(inputs)
+
+
+def as_written(node: Node) -> Node:
+    """The node without the casts that the check put into its expressions."""
+    found = parameters(node)
+    plain = {name: _without_casts(value) for name, value in found.items()}
+    return node if plain == found else replace(node, **plain)
+
+
+def _without_casts(value: Any) -> Any:
+    match value:
+        case Col() | Lit() | Call() | Apply() | Cast() | Case():
+            return expr.as_written(value)
+        case Aggregate(arg=arg):
+            return value if arg is None else replace(value, arg=expr.as_written(arg))
+        case tuple():
+            return tuple(map(_without_casts, value))
+    return value
 
 
 def _widened(found: Schema, wanted: Schema, plan: Plan) -> Plan:

@@ -16,11 +16,10 @@ from pyspark.sql import functions as f
 
 from streamproof.engines.spark.batch.arrow import in_arrow
 from streamproof.engines.spark.batch.exact import EXACT, of_lists
-from streamproof.engines.spark.batch.expressions import any_may_fail, convert
 from streamproof.engines.spark.batch.failing import leaves_time
 from streamproof.engines.spark.batch.floats import float_sums, summed, with_totals
 from streamproof.engines.spark.batch.hoisting import values
-from streamproof.engines.spark.batch.literals import bound
+from streamproof.engines.spark.batch.literals import bound, convert
 from streamproof.engines.spark.batch.looks import Look, Looks, look_at
 from streamproof.engines.spark.batch.relation import Context, Relation, Value, long
 from streamproof.engines.spark.batch.stored import look_at_files
@@ -41,6 +40,7 @@ from streamproof.plan import nodes
 from streamproof.plan.aggregates import AGGREGATES, Aggregate, unsupported
 from streamproof.plan.check import Typed
 from streamproof.plan.expr import TRUE, Col
+from streamproof.plan.functions import may_fail
 from streamproof.plan.labels import window_label
 from streamproof.plan.windows import Hopping, Snapshot
 from streamproof.thresholds import DENSE_PANES
@@ -174,7 +174,7 @@ def _looks(context: Context, node: nodes.Aggregation, source: Relation, hop: int
     if not source.cheap:
         return Looks()
     args = [agg.arg for _, agg in node.aggs if agg.arg and agg.fn in _SUMS]
-    fns = () if any_may_fail(args, source.env()) else _SUMS
+    fns = () if any(map(may_fail, args)) else _SUMS
     frame, reads = _read(context, node, source, source.frame, fns)
     floats = dict.fromkeys(read.column for read in reads if read.type == FLOAT64)
     names = dict(zip(source.payload, source.schema.names, strict=True))

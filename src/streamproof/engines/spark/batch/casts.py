@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 
 from streamproof.engines.spark.batch.failing import failure
 from streamproof.engines.spark.batch.functions import END_SECOND, FIRST_SECOND
-from streamproof.engines.spark.batch.literals import bound, let
+from streamproof.engines.spark.batch.literals import bound, decimal_to_float, let
 from streamproof.engines.spark.batch.relation import Value, long
 from streamproof.engines.spark.rows import sql_type
 from streamproof.errors import ErrorName
@@ -27,11 +27,6 @@ CastRule: TypeAlias = "Callable[[Value, Type, bool], Column]"
 _NUMBER: Final = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
 _DAY: Final = 86_400 * 10**6
 _FIX: Final = "use try_cast, which gives null there"
-
-
-def decimal_to_float(column: Column) -> Column:
-    """The nearest float: Spark's own cast rounds twice, reading the digits rounds once."""
-    return column.cast("string").cast("double")
 
 
 def _fitting(name: ErrorName, convert: Callable[[Column, Type], Column]) -> CastRule:

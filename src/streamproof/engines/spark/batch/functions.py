@@ -6,6 +6,7 @@ Spark runs in ANSI mode here, so that whole numbers and decimals raise on overfl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import reduce
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -13,13 +14,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from pyspark.sql import functions as f
 
 from streamproof.engines.spark.batch.failing import failure
-from streamproof.engines.spark.batch.literals import bound, let
+from streamproof.engines.spark.batch.literals import bound, convert, let
 from streamproof.engines.spark.batch.relation import Value, long
 from streamproof.engines.spark.batch.strings import joined, like, lowered, replaced, substring, uppered
-from streamproof.engines.spark.rows import spark_type, sql_type
+from streamproof.engines.spark.rows import sql_type
 from streamproof.events.schema import FLOAT64, INT64, TIMESTAMP, Type
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.plan.expr import INT64_MAX, INT64_MIN
+from streamproof.plan.functions import common_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -76,8 +78,12 @@ def _one_of(args: Sequence[Value], result: Type) -> Column:
 
 
 def _nullif(args: Sequence[Value], result: Type) -> Column:
-    kept = spark_type(result)
-    return let(args[0], lambda a: f.when(a == args[1].column, None).otherwise(a.cast(kept)))
+    """Compared in the common type; the value keeps its own."""
+    first, second = args
+    kind = common_type([first.type, second.type])
+    assert kind is not None
+    other = convert(second, kind).column
+    return let(first, lambda a: f.when(convert(replace(first, column=a), kind).column == other, None).otherwise(a))
 
 
 def _extreme(function: Callable[..., Column]) -> Rule:

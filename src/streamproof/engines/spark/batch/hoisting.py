@@ -8,7 +8,7 @@ their own, asked for only where the expression would ask.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 
 from streamproof.engines.spark.batch.arrow import in_arrow
 from streamproof.engines.spark.batch.casts import IN_PYTHON, or_fail
-from streamproof.engines.spark.batch.expressions import convert, translate
+from streamproof.engines.spark.batch.expressions import translate
 from streamproof.engines.spark.batch.failing import marked
 from streamproof.engines.spark.batch.relation import Env, Value
 from streamproof.engines.spark.rows import spark_type
@@ -56,8 +56,8 @@ class _Hoist:
                 return self._answer(Apply(fn, tuple(self.out_of(arg, guard) for arg in args)), guard)
             case Call(fn, args):
                 return Call(fn, tuple(self.out_of(arg, guard) for arg in args))
-            case Cast(arg, to, strict):
-                plain = Cast(self.out_of(arg, guard), to, strict)
+            case Cast(arg):
+                plain = replace(expr, arg=self.out_of(arg, guard))
                 return self._answer(plain, guard) if self._in_python(plain) else plain
             case Case():
                 return self._case(expr, guard)
@@ -99,10 +99,9 @@ class _Hoist:
 
     def _apply(self, call: Apply, guard: list[Expr], word: str) -> Value:
         module = self.registry.find(call.fn, "udf")
-        given = [translate(arg, self.env) for arg in call.args]
-        result = module.result_type(Schema(tuple((f"arg{n}", arg.type) for n, arg in enumerate(given))))
+        args = [translate(arg, self.env) for arg in call.args]
+        result = module.result_type(Schema(tuple((f"arg{n}", arg.type) for n, arg in enumerate(args))))
         assert isinstance(result, Type)
-        args = [convert(arg, to) for arg, to in zip(given, module.takes or [a.type for a in given], strict=True)]
         called = self._called(guard)
         asked = [f.when(called, arg.column) for arg in args] if guard else [arg.column for arg in args]
         calls, steady = _calls(module, [arg.type for arg in args], result), module.properties.deterministic

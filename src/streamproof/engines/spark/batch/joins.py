@@ -11,17 +11,17 @@ from pyspark.sql import Window
 from pyspark.sql import functions as f
 
 from streamproof.engines.spark.batch.bins import binned, levels, met
-from streamproof.engines.spark.batch.expressions import convert, may_fail, translate
+from streamproof.engines.spark.batch.expressions import translate
 from streamproof.engines.spark.batch.hoisting import values
 from streamproof.engines.spark.batch.linear import unmoved
 from streamproof.engines.spark.batch.relation import Context, Env, Relation, long, renamed, side_env
 from streamproof.engines.spark.batch.sweep import running
 from streamproof.engines.spark.rows import spark_type
-from streamproof.events.schema import BOOL, INT64
+from streamproof.events.schema import INT64
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.expr import TRUE, Call, Expr, all_of, columns_of, conjuncts
-from streamproof.plan.functions import common_type
+from streamproof.plan.functions import may_fail
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -55,7 +55,7 @@ class _Pairs:
         """The equalities between the sides that can never fail, and the rest of the condition."""
         keys, rest = [], []
         for part in conjuncts(self.on):
-            key = _key(part, self.env)
+            key = _key(part)
             if key is not None:
                 keys.append(key)
             elif part != TRUE:
@@ -68,10 +68,8 @@ class _Pairs:
         columns: tuple[list[Column], list[Column]] = ([], [])
         for n, key in enumerate(keys):
             a, b = translate(key.left, left), translate(key.right, right)
-            kind = common_type([a.type, b.type])
-            assert kind is not None
-            columns[0].append(convert(a, kind).column.alias(f"a_k{n}"))
-            columns[1].append(convert(b, kind).column.alias(f"b_k{n}"))
+            columns[0].append(a.column.alias(f"a_k{n}"))
+            columns[1].append(b.column.alias(f"b_k{n}"))
         return (
             self.left.frame.select(*renamed(self.left.columns, "a_"), *columns[0]),
             self.right.frame.select(*renamed(self.right.columns, "b_"), *columns[1]),
@@ -100,8 +98,8 @@ class _Pairs:
     def _filtered(self, pairs: DataFrame, rest: Expr) -> DataFrame:
         """The pairs for which the rest of the condition holds; what may fail sees only pairs that meet."""
         frame, (condition,) = values(pairs, self.env, [rest], self.context.settings.registry)
-        kept = convert(condition, BOOL).column
-        return frame.filter(unmoved(kept) if may_fail(rest, self.env) else kept).select(*pairs.columns)
+        kept = unmoved(condition.column) if may_fail(rest) else condition.column
+        return frame.filter(kept).select(*pairs.columns)
 
     def columns(self, prefix: str) -> list[str]:
         relation = self.left if prefix == "a_" else self.right
@@ -125,8 +123,8 @@ class _Pairs:
         return Relation(ready.select("le", "re", *names, *columns), typed.schema, self.left.groups)
 
 
-def _key(part: Expr, env: Env) -> _Key | None:
-    if not (isinstance(part, Call) and part.fn in ("eq", "same")) or may_fail(part, env):
+def _key(part: Expr) -> _Key | None:
+    if not (isinstance(part, Call) and part.fn in ("eq", "same")) or may_fail(part):
         return None
     first, second = part.args
     sides = [{column.side for column in columns_of(arg)} for arg in part.args]

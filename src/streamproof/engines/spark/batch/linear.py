@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from streamproof.engines.spark.batch.expressions import convert, may_fail
 from streamproof.engines.spark.batch.failing import leaves_time
 from streamproof.engines.spark.batch.hoisting import values
+from streamproof.engines.spark.batch.literals import convert
 from streamproof.engines.spark.batch.relation import Context, Relation, Value, cols
 from streamproof.engines.spark.rows import sql_type
-from streamproof.events.schema import BOOL, INT64
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.expr import LIFE_END, Col, columns_of
+from streamproof.plan.functions import may_fail
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 def where(context: Context, typed: Typed, node: nodes.Where, source: Relation) -> Relation:
     frame, (condition,) = values(source.frame, source.env(), [node.expr], context.settings.registry)
-    kept = convert(condition, BOOL).column
-    found = frame.filter(unmoved(kept) if may_fail(node.expr, source.env()) else kept)
+    found = frame.filter(unmoved(condition.column) if may_fail(node.expr) else condition.column)
     return replace(source, frame=found) if frame is source.frame else source.on(found)
 
 
@@ -92,7 +91,7 @@ def alter_duration(context: Context, typed: Typed, node: nodes.AlterDuration, so
     assert not isinstance(dur, int | str | timedelta)  # the check made lengths of time into constants
     frame, (length,) = values(source.frame, source.env(), [dur], context.settings.registry)
     reads_end = Col(LIFE_END) in columns_of(dur)
-    ticks = convert(length, INT64).column
+    ticks = length.column
     stays = f.col("re") >= FOREVER if reads_end else f.lit(False)
     timed = frame.withColumn("dur", f.when(stays, None).otherwise(ticks) if reads_end else ticks)
     kept = timed.filter(unmoved(stays | (f.col("dur") > 0)))

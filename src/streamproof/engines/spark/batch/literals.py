@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 
 from streamproof.engines.spark.batch.relation import Env, Value
 from streamproof.engines.spark.rows import sql_type
-from streamproof.events.schema import Type
+from streamproof.events.schema import FLOAT64, NULL, Type
 from streamproof.plan.expr import LIFE_START
 
 if TYPE_CHECKING:
@@ -38,6 +38,22 @@ def constant(value: object, kind: Type) -> Value:
 
 def null_of(kind: Type) -> Value:
     return Value(f.lit(None).cast(sql_type(kind)), kind, atom=True, constant=True)
+
+
+def convert(value: Value, to: Type) -> Value:
+    """A value in a wider type: numbers that have a place there, or null."""
+    if value.type == to:
+        return value
+    if value.type == NULL:
+        return null_of(to)
+    if to == FLOAT64 and value.type.kind == "decimal":
+        return Value(decimal_to_float(value.column), to, atom=False)
+    return Value(value.column.cast(sql_type(to)), to, atom=value.atom, constant=value.constant)
+
+
+def decimal_to_float(column: Column) -> Column:
+    """The nearest float: Spark's own cast rounds twice, reading the digits rounds once."""
+    return column.cast("string").cast("double")
 
 
 def opaque(value: Value, env: Env) -> Value:

@@ -21,7 +21,6 @@ from pyspark.sql import functions as f
 from pyspark.sql import types
 
 from streamproof.engines.spark.batch.aggregates import stamped
-from streamproof.engines.spark.batch.expressions import convert
 from streamproof.engines.spark.batch.failing import marked
 from streamproof.engines.spark.batch.hoisting import values
 from streamproof.engines.spark.batch.relation import Context, Relation, Value
@@ -48,13 +47,12 @@ def uda(context: Context, typed: Typed, node: nodes.Uda, source: Relation) -> Re
     module, params = typed.module, dict(node.params)
     assert module is not None
     (_, result) = typed.schema.columns[0]
-    wanted = None if module.takes is None else list(module.takes)
 
     def answers(window: WindowSpan, rows: list[tuple[Any, ...]]) -> Iterator[list[object]]:
         answer = module.evaluate([Event(*row) for row in rows], window, params)
         yield [window.le, window.re, checked(module, answer, result, window)]
 
-    made = _run(context, source, node, _Call([node.arg], answers, [("c0", result)], wanted))
+    made = _run(context, source, node, _Call([node.arg], answers, [("c0", result)]))
     return stamped(Relation(made, typed.schema, source.groups), node.output)
 
 
@@ -82,15 +80,12 @@ class _Call:
     exprs: Sequence[Expr]
     answers: Answers
     made: Fields
-    wanted: list[Type] | None = None  # types that the values are widened to
 
 
 def _run(context: Context, source: Relation, node: nodes.Uda | nodes.Udo, call: _Call) -> DataFrame:
     """What the call gives for the rows of each window: groups, le, re and its payload."""
     found = members(context, source, node.window)
     frame, args = values(found, source.env(), call.exprs, context.settings.registry)
-    if call.wanted is not None:
-        args = [convert(arg, to) for arg, to in zip(args, call.wanted, strict=True)]
     keys = [*source.groups, "wle", "wre"]
     seen = frame.select(*keys, *_seen(source, args, node), *_order(source))
     order = [f.col(name).asc_nulls_last() for name in _order_names(source)]

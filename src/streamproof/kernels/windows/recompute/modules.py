@@ -30,7 +30,7 @@ from streamproof.kernels.windows.shared.stored_columns import StoredColumns
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.failures import MOST_EVENTS, DeadLetter, module_failed, place
-from streamproof.plan.modules import Module, WindowSpan
+from streamproof.plan.modules import WindowSpan
 from streamproof.thresholds import SEEN_AT_ONCE
 
 _Pieces: TypeAlias = Iterable[list[Any]]
@@ -47,7 +47,7 @@ class ModuleCalls:
         self._typed, self._context = typed, context
         params = dict(self.node.params)
         self._sight = ModuleInput(
-            _arguments(self.node, self.module, stored),
+            _arguments(self.node, stored),
             clip=self.node.clip,
             timed=self.module.time_sensitive,
             as_rows=isinstance(self.node, nodes.Udo),
@@ -188,7 +188,7 @@ def _undisturbed() -> Iterator[None]:
             gc.enable()
 
 
-def _arguments(node: nodes.Uda | nodes.Udo, module: Module, stored: StoredColumns) -> list[tuple[str, int]]:
+def _arguments(node: nodes.Uda | nodes.Udo, stored: StoredColumns) -> list[tuple[str, int]]:
     if isinstance(node, nodes.Uda):
-        return [("value", stored.column(node.arg, to=module.takes[0] if module.takes else None))]
+        return [("value", stored.column(node.arg))]
     return [(name, stored.column(expr)) for name, expr in node.map or ()]
