@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from streamproof import extensions
 from streamproof.arguments import check_call
-from streamproof.errors import PlanWarning
+from streamproof.errors import InputError, PlanWarning
 from streamproof.events.batch import Batch
 from streamproof.events.schema import Schema
+from streamproof.events.time import checked
 from streamproof.plan.check import Typed, check
 from streamproof.plan.failures import OnModuleError
 from streamproof.plan.library import installed
@@ -39,6 +40,10 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     on_module_error: OnModuleError = "fail"  # or dead_letter: what a failing module would have given is left out
     optimise: bool = True  # rewrite the plan before it runs; the result is the same
+
+    def __post_init__(self) -> None:
+        if self.horizon is not None:
+            checked(self.horizon, "the horizon", InputError)
 
 
 class Engine(Protocol):

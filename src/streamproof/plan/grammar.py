@@ -289,6 +289,8 @@ def check_kept(tokens: Sequence[Token], tree: exp.Expr) -> None:
     said, kept = _words(tokens), _words(printed, names=True)
     for node in tree.walk():
         kept.update(_PRINTED_IN_OTHER_WORDS.get(type(node), ()))
+        if isinstance(node, exp.Join):  # ANTI alone is printed of LEFT ANTI
+            kept[str(node.args.get("side") or "").upper()] += 1
     lost: list[Unread] = []
     for word in said - kept:
         last = next(token.start for token in reversed(tokens) if word in token.text.upper().split())

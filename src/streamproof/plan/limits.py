@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from streamproof.errors import RunError
-from streamproof.events.weights import MOST_LISTED
+from streamproof.errors import PlanError, RunError
+from streamproof.events.weights import MOST, MOST_LISTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,27 @@ class Limits:
 
     windows_per_event: int = 1_000_000
     events_listed: int = MOST_LISTED
+
+    def __post_init__(self) -> None:
+        check_count(self.windows_per_event, "windows_per_event", "windows")
+        check_count(self.events_listed, "events_listed")
+
+
+def check_count(count: object, name: str, of: str = "events") -> None:
+    """Refuse what is no number of events, or of something else: from 1 to 2^62, as engines count them.
+
+    >>> check_count(2**63, "k")
+    Traceback (most recent call last):
+    ...
+    streamproof.errors.PlanError: k is at most 2^62, got 9223372036854775808
+      fix: give a smaller one
+    """
+    if isinstance(count, bool) or not isinstance(count, int):
+        raise PlanError(f"{name} is a number of {of}, got {count!r}", fix="write a whole number, e.g. 5")
+    if count < 1:
+        raise PlanError(f"{name} must be positive, got {count}", fix=f"give {name} of at least 1")
+    if count > MOST:
+        raise PlanError(f"{name} is at most 2^62, got {count}", fix="give a smaller one", name="overflow")
 
 
 LONGEST_TEXT: Final = 10_000_000

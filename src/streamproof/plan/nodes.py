@@ -20,6 +20,7 @@ from streamproof.events.schema import Schema, check_names
 from streamproof.events.time import Span, Unit, one_unit, read_unit
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.expr import TRUE, Col, Expr, Side, Value
+from streamproof.plan.limits import check_count
 from streamproof.plan.modules import Clipping, Restriction, Stamping
 from streamproof.plan.windows import Window
 
@@ -506,8 +507,7 @@ class TopK(Windowed):
 
     def __post_init__(self) -> None:
         one_of(self.output, "output", ("window", "point_end"))
-        if isinstance(self.k, bool) or self.k < 1:
-            raise PlanError(f"k must be positive, got {self.k}", fix="give a k of at least 1")
+        check_count(self.k, "k")
         if not self.by:
             raise PlanError("topk needs at least one expression to rank by", fix='give e.g. [["v", "desc"]]')
         for _, direction in self.by:
@@ -588,9 +588,10 @@ class AdvanceTime(RowWise):
         one_of(self.late, "late", ("drop", "adjust"))
         if (self.every is None) == (self.every_duration is None):
             raise PlanError("advance_time needs either every (events) or every_duration", fix="give one of them")
-        for name, span in (("every", self.every), ("every_duration", self.every_duration)):
-            if isinstance(span, int) and span < 1:
-                raise PlanError(f"{name} must be positive, got {span}", fix=f"give {name} of at least 1")
+        if self.every is not None:
+            check_count(self.every, "every")
+        if isinstance(self.every_duration, int):
+            check_count(self.every_duration, "every_duration", "ticks")
         if isinstance(self.delay, int) and self.delay < 0:
             raise PlanError(f"delay must not be negative, got {self.delay}", fix="give a delay of 0 or more")
 

@@ -14,6 +14,7 @@ from typing import ClassVar, TypeAlias
 
 from streamproof.errors import PlanError
 from streamproof.events.time import Span, Unit, duration
+from streamproof.plan.limits import check_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class CountStart:
     n: int
 
     def __post_init__(self) -> None:
-        _check_count(self.n)
+        check_count(self.n, "n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class CountEnd:
     n: int
 
     def __post_init__(self) -> None:
-        _check_count(self.n)
+        check_count(self.n, "n")
 
 
 Window: TypeAlias = "Tumbling | Hopping | Snapshot | CountStart | CountEnd"
@@ -78,12 +79,6 @@ WINDOWS: dict[str, type[Window]] = {w.kind: w for w in (Tumbling, Hopping, Snaps
 def _positive(span: Span, name: str, fix: str | None = None) -> None:
     if isinstance(span, bool) or (isinstance(span, int) and span < 1):
         raise PlanError(f"{name} must be positive, got {span}", fix=fix or f"give a {name} of at least 1")
-
-
-def _check_count(n: object) -> None:
-    if not isinstance(n, int):
-        raise PlanError(f"n is a number of events, got {n!r}", fix="write a whole number, e.g. 5")
-    _positive(n, "n")
 
 
 def in_ticks(window: Window, unit: Unit | None) -> Window:

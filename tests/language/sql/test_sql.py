@@ -49,6 +49,7 @@ MEANINGS = (
     ("SELECT a.k FROM A a LEFT JOIN B b ON a.k = b.k", A.left_outer(B, "l.k = r.k", select={"k": "l.k"})),
     ("SELECT a.k FROM A a FULL JOIN B b ON a.k = b.k", A.full_outer(B, "l.k = r.k", select={"k": "l.k"})),
     ("SELECT * FROM A a ANTI JOIN B b ON a.k = b.k", A.without(B, "l.k = r.k")),
+    ("SELECT * FROM A a LEFT ANTI JOIN B b ON a.k = b.k", A.without(B, "l.k = r.k")),
     ("SELECT * FROM S UNION ALL SELECT * FROM A UNION ALL SELECT * FROM B", S.union(A, B)),
     (
         "SELECT TOP 3 BY v DESC, k ASC k, v FROM S GROUP BY SNAPSHOT",

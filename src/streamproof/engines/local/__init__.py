@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import inf
 from typing import Protocol, TypeVar, get_args
 
 from streamproof.engines.base import Settings
@@ -27,8 +28,8 @@ class LocalEngine:
         """``latency``: so many seconds batches and pushes may wait for others, to run together; see `gathering`."""
         if emission not in get_args(Emission):
             raise PlanError(f'unknown emission "{emission}"', fix="use speculative, eager or final")
-        if latency < 0:
-            raise PlanError(f"a latency of {latency} seconds", fix="use 0 or more")
+        if not 0 <= latency < inf:
+            raise PlanError(f"a latency of {latency} seconds", fix="use 0 or more, e.g. 0.02")
         self.emission: Emission = emission
         self.latency = latency
 

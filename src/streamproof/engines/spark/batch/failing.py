@@ -99,6 +99,9 @@ def translated(error: Exception, note: str) -> StreamproofError:
     if any(f"[{word}" in text for word in _OVERFLOWS):
         what = "a number is too large for its type"
         return RunError(what, fix="cast to float64 first", name="overflow").located(note)
+    if "OutOfMemoryError" in text:
+        fix = "join on more columns, group before, take the result as a DataFrame, or raise spark.driver.memory"
+        return InfrastructureError("Spark ran out of memory", at=note, fix=fix)
     lines = [line for line in text.splitlines() if line.strip()]
     return InfrastructureError(
         f"Spark failed: {lines[0] if lines else type(error).__name__}", at=note, fix="see the exception below it"

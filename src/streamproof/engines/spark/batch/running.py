@@ -132,10 +132,11 @@ def _events(name: str, schema: Schema, inputs: Mapping[str, Iterable[Batch]], se
 @contextmanager
 def told(plan: Typed) -> Iterator[None]:
     """Errors of Spark as ours."""
-    from pyspark.errors import PySparkException  # noqa: PLC0415  # Spark is loaded by those who use it
+    from py4j.protocol import Py4JError  # noqa: PLC0415  # Spark is loaded by those who use it
+    from pyspark.errors import PySparkException  # noqa: PLC0415
 
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         ours = translated(error, f"{label(plan.node)} and what it reads")
         raise ours from (error if isinstance(ours, InfrastructureError) else None)
