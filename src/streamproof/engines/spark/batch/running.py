@@ -132,8 +132,8 @@ def _events(name: str, schema: Schema, inputs: Mapping[str, Iterable[Batch]], se
 @contextmanager
 def told(plan: Typed) -> Iterator[None]:
     """Errors of Spark as ours."""
-    from py4j.protocol import Py4JError  # noqa: PLC0415  # Spark is loaded by those who use it
-    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415  # it has no types
+    from pyspark.errors import PySparkException  # noqa: PLC0415  # Spark is loaded by those who use it
 
     try:
         yield
