@@ -49,7 +49,6 @@ LIMITS = {
     "kernels/modulecheck/__init__.py": {"MOST_WINDOWS"},
     "kernels/windows/shared/sums_loops.py": {"FRACTION", "LIMIT_HIGH", "LIMIT_LOW", "MOST_WEIGHT"},  # of a format
     "kernels/windows/shared/grid.py": {"LONGEST"},
-    "kernels/windows/snapshot_sums/walk_loops.py": {"NEVER"},  # later than every instant
     "kernels/windows/recompute/aggregates.py": {"MOST_RANKED"},
     "engines/spark/batch/aggregates.py": {"_HALF"},  # of a format
     "engines/spark/batch/bins.py": {"_ALL_TIME"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
 from numba import njit
 
 from streamproof.kernels.compiled import loop
@@ -15,6 +16,9 @@ SIZE: Final = 1
 BASE: Final = 2
 LIMIT: Final = 3
 LEAST_ROOM: Final = 4
+NEVER: Final = 2**63 - 1  # later than every instant
+# of the sums at hand: after the change, and before it
+NOW, WAS = range(2)
 
 
 @njit(cache=True, inline="always")
@@ -129,3 +133,52 @@ def _move(rows, source, to, count):
     for n in range(count):
         for m in range(rows.shape[1]):
             rows[to + n, m] = rows[source + n, m]
+
+
+# --- both sides of a change -------------------------------------------------------------------------------------------
+#
+# ``sums`` has what holds after the change in row NOW, and what held before it in row WAS. Time runs over the boundaries
+# of both sides; wherever one ends a snapshot, it is written unless the other side has the same:
+#
+#     was   ├──── 2 ────┤├─ 5 ─┤             −[0, 6) 2
+#     now   ├─ 2 ─┤├─ 3 ─┤├─ 5 ─┤    gives   +[0, 3) 2  +[3, 6) 3       and nothing for the 5
+
+
+@njit(cache=True, inline="always")
+def set_sums(sums, row, rows, at, there):
+    """What holds after a boundary, or nothing."""
+    for n in range(sums.shape[1]):
+        sums[row, n] = rows[at, VALUES + n] if there else 0
+
+
+@njit(cache=True, inline="always")
+def same_sums(sums, a, b):
+    """Whether two rows of sums are equal."""
+    differs = np.int64(0)
+    for n in range(sums.shape[1]):
+        differs |= sums[a, n] ^ sums[b, n]
+    return differs == 0
+
+
+@njit(cache=True, inline="always")
+def end_both(emitted, found, size, sums, group, starts, ends, outs):
+    """Write the snapshots (before, after) that end, unless they are the same; returns the number of rows then.
+
+    A row that is taken back comes just before the one that replaces it.
+    """
+    if outs[0] and outs[1] and starts[0] == starts[1] and ends[0] == ends[1] and same_sums(sums, WAS, NOW):
+        return size
+    if outs[0]:
+        size = _put(emitted, found, size, sums, WAS, group, starts[0], ends[0])
+    if outs[1]:
+        size = _put(emitted, found, size, sums, NOW, group, starts[1], ends[1])
+    return size
+
+
+@njit(cache=True, inline="always")
+def _put(emitted, found, size, sums, which, group, le, re):
+    """Write a row that comes out, with its sums."""
+    emitted[size, 0], emitted[size, 1], emitted[size, 2], emitted[size, 3] = group, le, re, 1 - 2 * which
+    for n in range(sums.shape[1]):
+        found[size, n] = sums[which, n]
+    return size + 1

@@ -27,9 +27,8 @@ from streamproof.kernels.windows.shared.progress import Progress, Step
 from streamproof.kernels.windows.shared.stored_columns import StoredColumns
 from streamproof.kernels.windows.shared.sums import Scratch, changed_pairs
 from streamproof.kernels.windows.shared.timelines import Timelines, longer
-from streamproof.kernels.windows.shared.timelines_loops import LEAST_ROOM, SIZE, VALUES
+from streamproof.kernels.windows.shared.timelines_loops import LEAST_ROOM, NEVER, SIZE, VALUES
 from streamproof.kernels.windows.snapshot_extremes.sweep_loops import earliest, sweep
-from streamproof.kernels.windows.snapshot_sums.walk_loops import NEVER
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.check import Typed

@@ -6,18 +6,25 @@ greatest key wins. Ends wait in a heap, and so do values, which are dropped when
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 from numba import njit
 
 from streamproof.kernels.compiled import loop
 from streamproof.kernels.windows.shared.timelines import ENDS
-from streamproof.kernels.windows.shared.timelines_loops import FIRST, SIZE, TIME, VALUES, first_at, rewrite, trim
-from streamproof.kernels.windows.snapshot_sums.walk_loops import NEVER
-
-NOW: Final = 0
-WAS: Final = 1
+from streamproof.kernels.windows.shared.timelines_loops import (
+    FIRST,
+    NEVER,
+    NOW,
+    SIZE,
+    TIME,
+    VALUES,
+    WAS,
+    end_both,
+    first_at,
+    rewrite,
+    set_sums,
+    trim,
+)
 
 
 @loop
@@ -150,17 +157,14 @@ def _sink(heaps, heap, at, size, event, ranks):
 
 @njit(cache=True, inline="always")
 def _differ(rows, places, group, at, fresh, count, ends, reach, sums, emitted, found, size):
-    """Write the snapshots that differ: those before the change from a row on, against fresh ones; how many rows.
-
-    Where a snapshot is replaced, the row that is taken back comes just before the one in its place.
-    """
+    """Write the snapshots that differ: those before the change from a row on, against fresh ones; how many rows."""
     last = places[group, FIRST] + places[group, SIZE]
     old_next, new_next = ends
     _, due, by_start = reach
     there = at > places[group, FIRST]
     start = old_start = rows[at - 1, TIME] if there else np.int64(0)
-    _set(sums, NOW, rows, at - 1, there)
-    _set(sums, WAS, rows, at - 1, there)
+    set_sums(sums, NOW, rows, at - 1, there)
+    set_sums(sums, WAS, rows, at - 1, there)
     n = 0
     while at <= last or n <= count:
         old_end = rows[at, TIME] if at < last else old_next if at == last else NEVER
@@ -171,41 +175,13 @@ def _differ(rows, places, group, at, fresh, count, ends, reach, sums, emitted, f
         closes_old, closes_new = old_end == now, end == now
         was_out = by_start and closes_old and sums[WAS, 0] > 0
         is_out = closes_new and sums[NOW, 0] > 0 and (by_start or now <= due)
-        if not (was_out and is_out and start == old_start and _same(sums)):
-            if was_out:
-                size = _put(emitted, found, size, sums, WAS, group, old_start, now)
-            if is_out:
-                size = _put(emitted, found, size, sums, NOW, group, start, now)
+        size = end_both(emitted, found, size, sums, group, (old_start, start), (now, now), (was_out, is_out))
         if closes_old:
-            _set(sums, WAS, rows, at, at < last)
+            set_sums(sums, WAS, rows, at, at < last)
             old_start = now
             at += 1
         if closes_new:
-            _set(sums, NOW, fresh, n, n < count)
+            set_sums(sums, NOW, fresh, n, n < count)
             start = now
             n += 1
     return size
-
-
-@njit(cache=True, inline="always")
-def _set(sums, row, rows, at, there):
-    """What holds after a boundary, or nothing."""
-    for n in range(sums.shape[1]):
-        sums[row, n] = rows[at, VALUES + n] if there else 0
-
-
-@njit(cache=True, inline="always")
-def _same(sums):
-    """Whether the results are the same; how many events there are is one only if it is asked for."""
-    differs = np.int64(0)
-    for n in range(sums.shape[1]):
-        differs |= sums[NOW, n] ^ sums[WAS, n]
-    return differs == 0
-
-
-@njit(cache=True, inline="always")
-def _put(emitted, found, size, sums, which, group, le, re):
-    emitted[size, 0], emitted[size, 1], emitted[size, 2], emitted[size, 3] = group, le, re, 1 - 2 * which
-    for n in range(sums.shape[1]):
-        found[size, n] = sums[which, n]
-    return size + 1

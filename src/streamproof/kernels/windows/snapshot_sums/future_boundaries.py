@@ -16,8 +16,8 @@ import numpy as np
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.sorting import order_by
 from streamproof.kernels.windows.shared.timelines import longer
-from streamproof.kernels.windows.shared.timelines_loops import LEAST_ROOM
-from streamproof.kernels.windows.snapshot_sums.walk_loops import NEVER, add_up, export, restore
+from streamproof.kernels.windows.shared.timelines_loops import LEAST_ROOM, NEVER
+from streamproof.kernels.windows.snapshot_sums.walk_loops import add_up, export, restore
 from streamproof.thresholds import AHEAD
 
 

@@ -36,9 +36,22 @@ from streamproof.kernels.windows.shared.sums_loops import (
     is_nothing,
 )
 from streamproof.kernels.windows.shared.timelines import ENDS
-from streamproof.kernels.windows.shared.timelines_loops import FIRST, LEAST_ROOM, SIZE, TIME, first_at, rewrite, trim
+from streamproof.kernels.windows.shared.timelines_loops import (
+    FIRST,
+    LEAST_ROOM,
+    NEVER,
+    NOW,
+    SIZE,
+    TIME,
+    WAS,
+    end_both,
+    first_at,
+    rewrite,
+    same_sums,
+    set_sums,
+    trim,
+)
 
-NEVER: Final = 2**63 - 1
 ROOM: Final = 2
 DOUBT: Final = 3  # of a group: some of its entries may cancel
 ARITY: Final = 4
@@ -155,7 +168,7 @@ GROUP: Final = 0
 PLACE: Final = 1
 EVENTS: Final = 2
 # rows of the sums at hand: after a boundary, before the batch, and after the next boundary
-NOW, WAS, NEXT = range(3)
+NEXT = 2
 # what a walk counts, so that it can go on where it stopped for want of room
 AT, READY_AT, EMITTED, USED, FUTURE_USED, SPARE, DOUBTFUL, NEEDED = range(8)
 
@@ -235,9 +248,8 @@ def walk(change, reached, future, no_end, ready, reach, room, spec, counts):
         counts[FUTURE_USED] = widen(heap, heaps, group, counts[FUTURE_USED], entries)
         old_next = nexts[group]
         start, old_start, old_end = _walk_group(
-            group, last, change, rows, places, heap, heaps, slots, free, old_next, reach, sums, tail, emitted, found,
-            spec, counts,
-        )  # fmt: skip
+            group, last, change, reached, future, old_next, reach, room, spec, counts
+        )
         while counts[AT] < last:
             _keep(heap, heaps, slots, free, group, change, counts[AT], PLACE, counts)
             counts[AT] += 1
@@ -261,48 +273,46 @@ def _next_group(change, ready, counts):
 
 
 @njit(cache=True, inline="always")
-def _walk_group(
-    group, last_change, change, rows, places, heap, heaps, slots, free, old_next, reach, sums, tail, emitted, found,
-    spec, counts,
-):  # fmt: skip
+def _walk_group(group, last_change, change, reached, future, old_next, reach, room, spec, counts):
     """At every boundary, before or after the change, the snapshot that ends there is closed.
 
     One that is on both sides with the same start and the same sums did not change. A row that is taken back comes just
     before the one that replaces it. Gives the start of the snapshot that stays open, and the one that was.
     """
     frontier, due, by_start = reach
+    (rows, places), (heap, heaps, _, slots, free), (sums, tail, emitted, found) = reached, future, room
     first, last = places[group, FIRST], places[group, FIRST] + places[group, SIZE]
     at, size = counts[AT], counts[EMITTED]
     time = change[at, PLACE] if at < last_change else NEVER
-    future = top(heap, heaps, group)
-    i = first_at(rows, places, group, min(time, future)) if min(time, future) <= due else last
+    coming = top(heap, heaps, group)
+    i = first_at(rows, places, group, min(time, coming)) if min(time, coming) <= due else last
     head, kept, count = first, i, 0
     start = old_start = _open_at(sums, rows, i - 1, i > first)
-    while i < last or min(time, future) <= due:
+    while i < last or min(time, coming) <= due:
         known = rows[i, TIME] if i < last else NEVER
-        now = min(time, future, known)
+        now = min(time, coming, known)
         knew = known == now
         closes_old = knew or now == old_next
         events = _step(sums, rows, i, knew)
         if time == now:
             events, at = events + _add(sums, change, at), at + 1
             time = change[at, PLACE] if at < last_change else NEVER
-        if future == now:
+        if coming == now:
             events += _take(heap, heaps, slots, free, group, now, sums, counts)
-            future = top(heap, heaps, group)
+            coming = top(heap, heaps, group)
         carry_row(sums, NEXT, 0, spec)
-        closes_new = events != 0 or not _same(sums, NEXT, NOW)
+        closes_new = events != 0 or not same_sums(sums, NEXT, NOW)
         outs = by_start and closes_old and sums[WAS, 0] > 0, closes_new and sums[NOW, 0] > 0
-        size = _end_both(emitted, found, size, sums, group, (old_start, start), now, outs)
+        size = end_both(emitted, found, size, sums, group, (old_start, start), (now, now), outs)
         if closes_old:
-            _set(sums, WAS, rows, i, knew)
+            set_sums(sums, WAS, rows, i, knew)
             old_start, i, old_next = now, i + knew, old_next if knew else NEVER
         if closes_new:
             start = now
             if now < frontier:
                 head, count = kept, 0
             count = _write(tail, count, now, events, sums)
-        if i < last and start == old_start and min(time, future) > due and _same(sums, WAS, NOW):
+        if i < last and start == old_start and min(time, coming) > due and same_sums(sums, WAS, NOW):
             break  # from here on everything is as before
     if i < last:
         start = old_start = _open_at(sums, rows, last - 1, True)
@@ -324,10 +334,8 @@ def _close(emitted, found, counts, reach, group, start, end, old_start, old_end,
     by_start = reach[2]
     was_out = by_start and old_end != NEVER and sums[WAS, 0] > 0
     is_out = end != NEVER and sums[NOW, 0] > 0 and (by_start or end <= reach[1])
-    if was_out and is_out and start == old_start and end == old_end and _same(sums, WAS, NOW):
-        return
-    size = _put(emitted, found, counts[EMITTED], sums, WAS, group, old_start, old_end, was_out)
-    counts[EMITTED] = _put(emitted, found, size, sums, NOW, group, start, end, is_out)
+    starts, ends = (old_start, start), (old_end, end)
+    counts[EMITTED] = end_both(emitted, found, counts[EMITTED], sums, group, starts, ends, (was_out, is_out))
 
 
 # --- what lies ahead --------------------------------------------------------------------------------------------------
@@ -391,33 +399,9 @@ def _next(heap, heaps, slots, free, group, sums, spec, counts):
 @njit(cache=True, inline="always")
 def _open_at(sums, rows, at, there):
     """What holds after a boundary, before the change as after it; where the snapshot starts that is open then."""
-    _set(sums, NOW, rows, at, there)
-    _set(sums, WAS, rows, at, there)
+    set_sums(sums, NOW, rows, at, there)
+    set_sums(sums, WAS, rows, at, there)
     return rows[at, TIME] if there else np.int64(0)
-
-
-@njit(cache=True, inline="always")
-def _end_both(emitted, found, size, sums, group, starts, now, outs):
-    """Write the snapshots that end now, before and after the change, unless they are the same; how many rows."""
-    if outs[0] and outs[1] and starts[0] == starts[1] and _same(sums, WAS, NOW):
-        return size
-    size = _put(emitted, found, size, sums, WAS, group, starts[0], now, outs[0])
-    return _put(emitted, found, size, sums, NOW, group, starts[1], now, outs[1])
-
-
-@njit(cache=True, inline="always")
-def _set(sums, row, rows, at, there):
-    """The sums of a known row, or zero."""
-    for n in range(sums.shape[1]):
-        sums[row, n] = rows[at, ENDS + 1 + n] if there else 0
-
-
-@njit(cache=True, inline="always")
-def _same(sums, a, b):
-    differs = np.int64(0)
-    for n in range(sums.shape[1]):
-        differs |= sums[a, n] ^ sums[b, n]
-    return differs == 0
 
 
 @njit(cache=True, inline="always")
@@ -443,14 +427,3 @@ def _write(tail, count, now, events, sums):
     for n in range(sums.shape[1]):
         sums[NOW, n] = tail[count, ENDS + 1 + n] = sums[NEXT, n]
     return count + 1
-
-
-@njit(cache=True, inline="always")
-def _put(emitted, found, size, sums, which, group, le, re, wanted):
-    """A row that comes out, if it is wanted; how many there are then."""
-    if not wanted:
-        return size
-    emitted[size, 0], emitted[size, 1], emitted[size, 2], emitted[size, 3] = group, le, re, 1 - 2 * which
-    for n in range(sums.shape[1]):
-        found[size, n] = sums[which, n]
-    return size + 1
