@@ -156,7 +156,7 @@ MUTANTS: Final = (
     Mutant("keys: a session is split by any column", f"{S}/keys.py",
            "self._meet(inputs[0], fields[\"key\"])", "pass", "spark-buckets"),
     Mutant("buckets: late rows are let through, and dropped at the door", f"{S}/bucket.py",
-           "table = late.kept", "table = late.kept.slice(0, max(0, late.kept.num_rows - 1))", "spark-buckets"),
+           "table = late.in_time", "table = late.in_time.slice(0, max(0, late.in_time.num_rows - 1))", "spark-buckets"),
     Mutant("buckets: advance_time begins anew after a restart", f"{S}/arrivals.py",
            "self._advance.restore(state[\"advance\"])", "pass", "spark-buckets"),
     Mutant("buckets: the CTIs of advance_time are made of a bucket's own events", f"{S}/arrivals.py",

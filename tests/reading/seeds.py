@@ -291,9 +291,9 @@ def _outputs() -> Seeds:
 
 def _checkpoints() -> Seeds:
     from streamproof.engines.sealed import sealed_json
-    from streamproof.engines.spark.stream.checkpoint import KIND, VERSION, Claim
+    from streamproof.engines.spark.stream.checkpoint import KIND, VERSION, CheckpointId
 
-    claim = asdict(Claim("p", 4, {"emit": "events"}, ((0, "d", 4),), "stop", "r"))
+    claim = asdict(CheckpointId("p", 4, {"emit": "events"}, ((0, "d", 4),), "stop", "r"))
     yield json.dumps(claim)
     yield sealed_json(claim, kind=KIND, version=VERSION)
 

@@ -44,7 +44,7 @@ def through(starts: list[int], buckets: int, cut: int) -> tuple[list[tuple[int, 
             kept += [(row["le"], row["v"]) for row in rows if row["kind"] != CTI]
             ctis[bucket] = max([ctis.get(bucket, 0), *(row["le"] for row in rows if row["kind"] == CTI)])
             dropped += late.count
-            lines = (late.letters or b"").decode().splitlines()
+            lines = (late.dead or b"").decode().splitlines()
             letters |= {json.loads(line)["event"]["payload"]["v"] for line in lines}
     return sorted(kept), dropped, set(ctis.values()), letters
 

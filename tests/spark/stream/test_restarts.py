@@ -23,7 +23,7 @@ from streamproof.engines.spark.output import read_output
 from streamproof.engines.spark.sinks import CallSink, FileSink, Sink
 from streamproof.engines.spark.sources import ChangeFeed
 from streamproof.engines.spark.stream.files import FileRun, run_files
-from streamproof.engines.spark.stream.query import StreamOptions, StreamQuery, make_query
+from streamproof.engines.spark.stream.query import StreamQuery, StreamQueryOptions, make_query
 from streamproof.errors import InputError
 from streamproof.events.files import ColumnMapping
 from streamproof.plan.limits import Limits
@@ -131,7 +131,9 @@ def settings_of_streams() -> set[str]:
     """Everything that a streaming run can be told, by anybody."""
     ways = (on, SparkEngine, make_query, StreamQuery.start, run_files, FileSink, CallSink)
     found = {name for way in ways for name in inspect.signature(way).parameters} - {"engine_name"}
-    return found | {field.name for kind in (StreamOptions, FileRun, Settings) for field in fields(kind)} - {"registry"}
+    return found | {field.name for kind in (StreamQueryOptions, FileRun, Settings) for field in fields(kind)} - {
+        "registry"
+    }
 
 
 def test_every_setting_is_claimed_or_free() -> None:

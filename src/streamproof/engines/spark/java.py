@@ -155,8 +155,8 @@ def _copy(reading: int) -> None:
 def sieved(lines: Iterable[bytes]) -> Iterator[bytes]:
     """All lines but those of noise, and the empty line after each.
 
-    >>> told = b"Streaming TransformWithStateInPandas Python worker received parameters"
-    >>> list(sieved([b"a", told, b"", told, b"", b"b", b""]))
+    >>> noise = b"Streaming TransformWithStateInPandas Python worker received parameters"
+    >>> list(sieved([b"a", noise, b"", noise, b"", b"b", b""]))
     [b'a', b'b', b'']
     """
     after_noise = False

@@ -27,7 +27,7 @@ _SUMS: Final = {
     "events": "Events that came in",
     "outputs": "Signed rows that went out",
     "corrections": "Signed rows that took something back",
-    "dropped": "Events that broke a rule and were let go",
+    "dropped": "Events that broke a rule and were dropped",
     "micros": "Microseconds in the kernels",
 }
 OF_OUTPUT: Final = ("outputs", "corrections")
@@ -144,12 +144,12 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def observed(answers: DataFrame, last: int = 0) -> DataFrame:
-    """The answers of buckets, with their counts told to whoever listens; ``last`` is the query whose output it is."""
+def observed(outputs: DataFrame, last: int = 0) -> DataFrame:
+    """What buckets put out, with its sums observable by listeners; ``last`` is the query whose output it is."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     sums = [F.sum(name).alias(name) for name in (*_SUMS, "live", "state") if name not in OF_OUTPUT]
     own = F.col("query") == last
     sums += [F.sum(F.when(own, F.col(name)).otherwise(0)).alias(name) for name in OF_OUTPUT]
     cti = F.min(F.when(own, F.col("cti"))).alias("cti")
-    return answers.observe(OBSERVED, *sums, cti, F.max("latest").alias("latest"))
+    return outputs.observe(OBSERVED, *sums, cti, F.max("latest").alias("latest"))

@@ -36,7 +36,7 @@ _LOSES: Final = ("ignorecorruptfiles", "ignoremissingfiles", "filenameonly")
 def origin(frame: DataFrame) -> Claim:
     """What a checkpoint claims of where a table comes from: formats, places and options of what is read."""
     found = [
-        {"format": kind, **{name: _told(name, value) for name, value in sorted(options.items()) if _counts(name)}}
+        {"format": kind, **{name: _shown(name, value) for name, value in sorted(options.items()) if _counts(name)}}
         for kind, options in _leaves(frame)
     ]
     return {"from": found}
@@ -46,7 +46,7 @@ def _counts(name: str) -> bool:
     return name not in _MAY_CHANGE and not name.startswith("kafka.")  # how to connect, and secrets
 
 
-def _told(name: str, value: str) -> str:
+def _shown(name: str, value: str) -> str:
     if name == "path" and ":" not in value:
         return str(Path(value).absolute())
     return value if name in _SHOWN or len(value) <= SHORT else f"digest {digest_of(value.encode())[:12]}"

@@ -55,7 +55,7 @@ _NAME: Final = re.compile(
     r"(?P<first>[0-9]{12})(?:-(?P<last>[0-9]{12}))?\.(?P<ending>parquet|jsonl|json)"
 )
 _STEMS: Final[Mapping[Content, str]] = {"events": "batch", "rows": "batch", "cht": "sealed"}
-_ATTEMPTS: Final = 20  # how often a reader looks again while a run goes on
+_ATTEMPTS: Final = 20  # how often a reader tries again while a run writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ def _is_ours(name: str, state: OutputState, merged: Mapping[str, list[tuple[int,
 def read_output(folder: str | Path) -> History:
     """What the output in a folder adds up to. A file of it that is missing or altered is an error that names it.
 
-    While a run goes on, it is what the run had recorded at some moment.
+    While a run writes, it is what the run had recorded at some moment.
     """
     place = Path(os.path.realpath(folder))
     for _ in range(_ATTEMPTS):

@@ -224,8 +224,8 @@ class FileSink:
         if batch.dead:
             made["letters"] = self._put("letters", before.letters, batch.number, batch.dead)
         note = note_of(self._context.checkpoint, batch.number)
-        told = {str(bucket): cti for bucket, cti in frontiers.items()}
-        after = replace(before, batch=batch.number, note=note, cti=batch.cti, frontiers=told, **made)
+        ctis = {str(bucket): cti for bucket, cti in frontiers.items()}
+        after = replace(before, batch=batch.number, note=note, cti=batch.cti, frontiers=ctis, **made)
         self._on_step("renamed", batch.number)
         self._folder.record(after)
         self._on_step("recorded", batch.number)

@@ -50,7 +50,7 @@ def instants(local: Column, zone: str, ambiguous: Ambiguous, name: str) -> Colum
 def _refused(local: Column, name: str, why: str) -> Column:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    text = _told(local, InputError(f"the local time {_PLACE} {why}", at=f'column "{name}"', fix=FIX))
+    text = _error_text(local, InputError(f"the local time {_PLACE} {why}", at=f'column "{name}"', fix=FIX))
     return F.raise_error(text).cast("timestamp_ntz")
 
 
@@ -58,7 +58,9 @@ def within_years(moments: Column, kind: str, name: str) -> Column:
     """A column of dates or timestamps. One that no calendar of ours names ends the query with an error."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    text = _told(moments, InputError(f"{_PLACE} is not within the years 1 to 9999", at=f'column "{name}"', fix=_LEAVE))
+    text = _error_text(
+        moments, InputError(f"{_PLACE} is not within the years 1 to 9999", at=f'column "{name}"', fix=_LEAVE)
+    )
     known = moments.isNull() | moments.between(F.lit(datetime.min).cast(kind), F.lit(datetime.max).cast(kind))
     return F.when(known, moments).otherwise(F.raise_error(text).cast(kind))
 
@@ -68,13 +70,13 @@ def dated(ticks: Column, unit: Unit, name: str) -> Column:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
     what = f"the time {_PLACE} is not within the years 1 to 9999: is {unit} its unit?"
-    text = _told(ticks, InputError(what, at=f'column "{name}"', fix="say the unit that the numbers have"))
+    text = _error_text(ticks, InputError(what, at=f'column "{name}"', fix="say the unit that the numbers have"))
     low, high = years_in(unit)
     known = ticks.isNull() | ticks.between(low, high - 1) | (ticks >= FOREVER) | (ticks <= BEGINNING)
     return F.when(known, ticks).otherwise(F.raise_error(text).cast("bigint"))
 
 
-def _told(value: Column, error: InputError) -> Column:
+def _error_text(value: Column, error: InputError) -> Column:
     """The text of an error that is about a value."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 

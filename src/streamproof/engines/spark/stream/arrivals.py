@@ -40,7 +40,7 @@ from streamproof.kernels.inventory import Inventory
 
 
 class Arrivals:
-    """The events of one source in order of arrival. What it remembers goes on from micro-batch to micro-batch."""
+    """The events of one source in order of arrival, remembered from micro-batch to micro-batch."""
 
     def __init__(self, port: SourcePort, bucket: int) -> None:
         self.port, self._bucket = port, bucket
@@ -56,18 +56,18 @@ class Arrivals:
         nothing = self.port.schema.arrow_rows.empty_table()
         if self._advance is not None:
             through, dropped, lost = self._advanced(self._advance, inputs)
-            letters = _letters(self.port, "late for advance_time", lost)
+            dead = _dead_letters(self.port, "late for advance_time", lost)
         else:
-            through, dropped, letters = self._events(inputs), 0, b""
+            through, dropped, dead = self._events(inputs), 0, b""
         if self._validator is not None:
             before = sum(self._validator.counts.values())
             through = self._checked(self._validator, through)
             illegal = sum(self._validator.counts.values()) - before
             if illegal and self.port.policy == "dead_letter":
-                letters += _letters(self.port, "it breaks a rule of the stream", [self._validator.dead_letters])
-                self._forget_letters()
+                dead += _dead_letters(self.port, "it breaks a rule of the stream", [self._validator.dead_letters])
+                self._forget_dead_letters()
             dropped += illegal
-        return through, LateRows(nothing, dropped, letters or None)
+        return through, LateRows(nothing, dropped, dead or None)
 
     def _checked(self, validator: Validator, events: PhysicalStream) -> PhysicalStream:
         """The legal ones. Where partitions have no order, CTIs come after all events of a micro-batch: ports have held
@@ -113,14 +113,14 @@ class Arrivals:
             events = _with_ids(events, places)
         return advance.apply_share(events, places, kinds, ints(everything["le"]))
 
-    def _forget_letters(self) -> None:
-        """A validator that goes on, without the letters that were handed over."""
+    def _forget_dead_letters(self) -> None:
+        """Continue with a validator that is without the dead letters that were handed over."""
         assert self._validator is not None
         state, remembered = self._validator.snapshot(), self._validator.remembered
         self._validator = Validator(policy=self.port.policy)
         self._validator.restore(state, remembered)
 
-    def snapshot(self) -> tuple[dict[str, Any], bytes]:
+    def save(self) -> tuple[dict[str, Any], bytes]:
         """Plain data, and a table of the events that may still change."""
         state = {
             "advance": None if self._advance is None else self._advance.snapshot(),
@@ -143,7 +143,7 @@ def _with_ids(events: PhysicalStream, places: Ints) -> PhysicalStream:
     return PhysicalStream(events.schema, events.rows.set_column(1, events.rows.schema.field(1), ids))
 
 
-def _letters(port: SourcePort, why: str, lost: list[PhysicalStream]) -> bytes:
+def _dead_letters(port: SourcePort, why: str, lost: list[PhysicalStream]) -> bytes:
     lines = [
         write_json({"source": port.name, "why": why, "event": event}) + "\n"
         for stream in lost
@@ -156,13 +156,13 @@ def _letters(port: SourcePort, why: str, lost: list[PhysicalStream]) -> bytes:
 class LateRows:
     """The rows in time, and what is known of the others."""
 
-    kept: pa.Table
+    in_time: pa.Table
     count: int = 0
-    letters: bytes | None = None
+    dead: bytes | None = None
 
     @staticmethod
     def of(port: SourcePort, table: pa.Table, cti: int) -> LateRows:
-        """Split signed rows by the CTI that held before them; late ones are an error, or let go and counted."""
+        """Split signed rows by the CTI that held before them; late ones are an error, or dropped and counted."""
         if cti == BEGINNING or not table.num_rows:
             return LateRows(table)
         late = _is_late(port, table, cti)
@@ -171,15 +171,15 @@ class LateRows:
         if port.policy == "fail":
             raise _late_row_error(port, table, int(np.argmax(late)), cti)
         gone = table.filter(pa.array(late))
-        letters = _late_letters(port, gone, cti) if port.policy == "dead_letter" else None
-        return LateRows(table.filter(pa.array(~late)), int(late.sum()), letters)
+        dead = _late_letters(port, gone, cti) if port.policy == "dead_letter" else None
+        return LateRows(table.filter(pa.array(~late)), int(late.sum()), dead)
 
     @staticmethod
     def concat(found: list[LateRows]) -> LateRows:
         """What was judged apart, together."""
-        letters = b"".join(late.letters for late in found if late.letters)
+        dead = b"".join(late.dead for late in found if late.dead)
         return LateRows(
-            pa.concat_tables([late.kept for late in found]), sum(late.count for late in found), letters or None
+            pa.concat_tables([late.in_time for late in found]), sum(late.count for late in found), dead or None
         )
 
 
@@ -251,11 +251,11 @@ class LiveRows:
             name="unmatched_retraction",
         )
 
-    def snapshot(self) -> bytes:
+    def save(self) -> bytes:
         """The rows as a table."""
         return table_bytes(self._rows.live().to_batch(self.port.schema).rows)
 
     def restore(self, state: bytes, cti: int) -> None:
-        """The inverse of `snapshot`."""
+        """The inverse of `save`."""
         self._rows = Inventory(self.port.schema)
         self._rows.put(Delta.from_batch(Batch(self.port.schema, read_table(state), cti)))

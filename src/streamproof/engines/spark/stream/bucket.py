@@ -63,7 +63,7 @@ class Bucket:
             batch, late = self._incoming(port, own)
             if port.counts:
                 dropped += late.count
-                dead += [late.letters] if late.letters else []
+                dead += [late.dead] if late.dead else []
             if port.name in self.graph.sources:  # else nothing of it is read in the end
                 changes[port.name] = Delta.from_batch(batch)
         output = self.graph.push_together(changes) if changes else Delta.empty(self.stage.typed.schema)
@@ -97,7 +97,7 @@ class Bucket:
             cti = max([cti, *(batch.frontier for batch in batches)])
         else:
             late = self._judged(port, inputs)
-            table = late.kept
+            table = late.in_time
             if port.name in self.live_rows:
                 self.live_rows[port.name].post(table, cti)
         starts = ints(table[LE])
@@ -106,7 +106,7 @@ class Bucket:
         return Batch(port.schema, table, self.frontiers[port.name]), late
 
     def _cti_of(self, port: SourcePort, inputs: list[BucketInput]) -> int:
-        """The CTI that a source has after a micro-batch; where nothing is let go, one that goes back is an error."""
+        """The CTI that a source has after a micro-batch; where nothing is dropped, one that goes back is an error."""
         before = self.frontiers[port.name]
         if port.policy == "fail" and port.form in WITH_KINDS and not port.tells_all:
             for one in inputs:
@@ -146,8 +146,8 @@ class Bucket:
     def save(self) -> bytes:
         """The whole state: a head in JSON, the kernels in Arrow, and what encoder and sources remember."""
         encoded, live = ({}, None) if self.encoder is None else self.encoder.snapshot()
-        arrivals = {name: part.snapshot() for name, part in self.arrivals.items()}
-        known = [part.snapshot() for part in self.live_rows.values()]
+        arrivals = {name: part.save() for name, part in self.arrivals.items()}
+        known = [part.save() for part in self.live_rows.values()]
         head = {
             "version": VERSION,
             "frontiers": self.frontiers,

@@ -79,7 +79,7 @@ def whole(typed: Typed) -> tuple[Fragment, ...]:
 def cut(typed: Typed, judged: Collection[str] = ()) -> tuple[Fragment, ...]:
     """The fragments of a plan, those that feed others first; the last one gives the plan's output.
 
-    ``judged`` are sources of which events may be let go, by what came before them in their bucket: where several
+    ``judged`` are sources of which events may be dropped, by what came before them in their bucket: where several
     fragments read such a source, a fragment of its own judges it, so that all get the same rows.
 
     Law: run one after the other, each over what the others put out, they give what the plan gives.

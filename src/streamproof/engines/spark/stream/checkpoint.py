@@ -1,6 +1,6 @@
 """What we write into a checkpoint beside Spark's own files: whose it is, what its output depends on, and how it is cut.
 
-State is cut by bucket, so the number of buckets cannot change while a query goes on. One query at a time goes on.
+State is cut by bucket, so the number of buckets is fixed with the checkpoint. One query at a time continues from it.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ ANEW: Final = "start with a new checkpoint and a new folder for the output"
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """Whose checkpoint it is."""
+class CheckpointId:
+    """Whose checkpoint it is: what must be the same in a run that continues from it."""
 
     plan: str  # a digest
     buckets: int
     facts: Mapping[str, Any]  # all else that the output depends on, as plain data
     stages: tuple[tuple[int, str, int], ...]  # of each fragment: its stage, a digest, and its buckets
     on_error: str
-    run: str = ""  # a name for everything that goes on from this checkpoint; sinks know it by that
+    run: str = ""  # a name for every run that continues from this checkpoint; sinks know it by that
 
 
 def digest_of(typed: Typed) -> str:
@@ -44,8 +44,8 @@ def digest_of(typed: Typed) -> str:
     return blake2b(repr(to_plan(typed)).encode(), digest_size=12).hexdigest()
 
 
-def claim(folder: Path, wanted: Claim) -> Claim:
-    """The claim in the checkpoint: the one that is there, if it fits, or the wanted one, which is then written."""
+def claim(folder: Path, wanted: CheckpointId) -> CheckpointId:
+    """Returns whose the checkpoint is: what is written there, if it fits, or ``wanted``, which is then written."""
     found = recorded(folder)
     if found is None:
         made = replace(wanted, run=secrets.token_hex(8))
@@ -57,8 +57,8 @@ def claim(folder: Path, wanted: Claim) -> Claim:
     return found
 
 
-def recorded(folder: Path) -> Claim | None:
-    """The claim in a checkpoint, if there is one. State without one belongs to nobody."""
+def recorded(folder: Path) -> CheckpointId | None:
+    """Returns what a checkpoint is claimed for, if anything. State without a claim belongs to nobody."""
     file = folder / FILE
     if file.exists():
         return _read(file)
@@ -68,15 +68,15 @@ def recorded(folder: Path) -> Claim | None:
     return None
 
 
-def _read(file: Path) -> Claim:
+def _read(file: Path) -> CheckpointId:
     document = opened_json(file.read_bytes(), kind=KIND, version=VERSION, at=str(file), fix=ANEW)
     with fitting(KIND, at=str(file)):
         stages = tuple((int(layer), str(plan), int(buckets)) for layer, plan, buckets in document["stages"])
-        names = [name for name in Claim.__dataclass_fields__ if name != "stages"]
-        return Claim(stages=stages, **{name: document[name] for name in names})
+        names = [name for name in CheckpointId.__dataclass_fields__ if name != "stages"]
+        return CheckpointId(stages=stages, **{name: document[name] for name in names})
 
 
-def _refuse_other(found: Claim, wanted: Claim, folder: Path) -> None:
+def _refuse_other(found: CheckpointId, wanted: CheckpointId, folder: Path) -> None:
     at, now, emit = str(folder), plain(wanted.facts), found.facts.get("emit")
     only_the_sink = {**found.facts, "emit": now.get("emit")} == now
     fix = f"give the sink {_CONTENT.get(emit, emit)}; or {ANEW}" if only_the_sink else SAME
@@ -93,7 +93,7 @@ def _refuse_other(found: Claim, wanted: Claim, folder: Path) -> None:
         )
     if found.on_error != "fail" and wanted.on_error == "fail":
         raise InputError(
-            f'the checkpoint was taken with on_error="{found.on_error}": what was let go is in its journal, '
+            f'the checkpoint was taken with on_error="{found.on_error}": what was dropped is in its journal, '
             'so it cannot go on with on_error="fail"',
             at=at,
             fix=f'say on_error="{found.on_error}", or {ANEW}',
@@ -107,7 +107,7 @@ _CONTENT: Final[Mapping[Any, str]] = {
 }
 
 
-def _refuse_other_stages(found: Claim, wanted: Claim, folder: Path) -> None:
+def _refuse_other_stages(found: CheckpointId, wanted: CheckpointId, folder: Path) -> None:
     """State belongs to a fragment of the plan, so the cuts cannot move."""
     before, now = ([part[:2] for part in claim.stages] for claim in (found, wanted))
     if before == now:
@@ -120,13 +120,13 @@ def _refuse_other_stages(found: Claim, wanted: Claim, folder: Path) -> None:
     )
 
 
-def _write(file: Path, content: Claim) -> None:
+def _write(file: Path, content: CheckpointId) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, sealed_json(asdict(content), kind=KIND, version=VERSION))
 
 
 class Lock:
-    """A checkpoint that one query goes on from; the end of the process gives it back."""
+    """The right to continue from a checkpoint, which one query has at a time; the end of the process gives it back."""
 
     def __init__(self, folder: Path, name: str = LOCK) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -145,7 +145,7 @@ class Lock:
         os.write(self._file, str(os.getpid()).encode())
 
     def close(self) -> None:
-        """Let others go on from it."""
+        """Give the right back."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1

@@ -194,7 +194,7 @@ class FileRun:
         return in_file_order(frame) if self.files_per_batch > 1 and self._has_order(layout, frame.columns) else frame
 
     def _has_order(self, layout: Layout | None, columns: list[str]) -> bool:
-        """Whether the result depends on the order of rows: there are CTIs or retractions, or late rows are let go."""
+        """Whether the result depends on the order of rows: there are CTIs or retractions, or late rows are dropped."""
         has_kinds = isinstance(layout, ColumnMapping) and "kind" in layout.roles(columns)
         return has_kinds or any(isinstance(node, nodes.AdvanceTime) for node in nodes.walk(self.plan))
 
@@ -238,7 +238,7 @@ class FileRun:
 
 
 def run_files(spark: SparkSession, run: FileRun, sink: Sink, *, watcher: Watcher | None = None) -> StreamMetrics:
-    """Process all files, and give the counts. Ctrl-C stops after the running micro-batch; the next run goes on."""
+    """Process all files; returns the counts. Ctrl-C stops after the running micro-batch, and a new run continues."""
     query = run.query(spark)
     metrics = StreamMetrics()
     _to_the_end(query, sink, metrics, watcher)

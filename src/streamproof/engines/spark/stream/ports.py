@@ -123,7 +123,7 @@ def pack(port: SourcePort, table: pa.Table, order: int, *, after: int = BEGINNIN
     ``after`` is the CTI that stands before these rows in their partition.
     """
     incoming = _Incoming(port, table, after)
-    rows, buckets = incoming.kept()
+    rows, buckets = incoming.for_buckets()
     parts = list(by_bucket(rows, buckets, port.buckets))
     cti = incoming.cti
     everything = _everything(rows, buckets) if port.tells_all else None
@@ -210,7 +210,7 @@ class _Incoming:
     def _check_order(self, after: int) -> None:
         """The rules of CTIs, by the order of the rows; not where CTIs are still to be made.
 
-        Where illegal rows are let go and partitions follow each other, the buckets do it, who see all of them in turn.
+        Where illegal rows are dropped and partitions follow each other, the buckets do it, who see all of them in turn.
         """
         lenient = self.port.policy != "fail"
         if self.port.tells_all or (lenient and self.port.in_order):
@@ -238,7 +238,7 @@ class _Incoming:
     def _refuse(self, bad: Flags, why: str, name: Any) -> None:
         if self.port.policy == "fail":
             at = f"source {self.port.name}, {self._shown(int(np.argmax(bad)))}"
-            fix = 'mend the data, or let such events go: on_error="drop" or "dead_letter"'
+            fix = 'mend the data, or drop such events: on_error="drop" or "dead_letter"'
             raise WorkerError(InputError(f"an event is refused: {why}", at=at, fix=fix, name=name))
         self.good &= ~bad
         self.dropped += int(bad.sum())
@@ -257,7 +257,7 @@ class _Incoming:
     def _shown(self, index: int) -> str:
         return f"row {json.dumps(self._row(index))}"
 
-    def kept(self) -> tuple[pa.Table, Ints | None]:
+    def for_buckets(self) -> tuple[pa.Table, Ints | None]:
         """The rows for the buckets, and the bucket of each."""
         if self.port.keeps_events:
             rows, source = self._events()
@@ -361,7 +361,7 @@ def late_error(port: SourcePort, time: int, cti: int, shown: str, *, cti_itself:
     return InputError(
         f"a change from {show_tick(time)} on, but the CTI before it promised no change before {show_tick(cti)}",
         at=f"source {port.name}, {shown}",
-        fix='send the event before its CTI, delay CTIs (advance_time), or let it go: on_error="drop" or "dead_letter"',
+        fix='send the event before its CTI, delay CTIs (advance_time), or drop it: on_error="drop" or "dead_letter"',
         name="cti_violation",
     )
 

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamOptions:
-    """What a streaming run may be told."""
+class StreamQueryOptions:
+    """How a plan runs as a stream."""
 
     buckets: int | None = None  # None: as many as the session has shuffle partitions
     emission: Emission = "speculative"
@@ -67,7 +67,7 @@ class StreamQuery:
         typed: Typed,
         sources: Mapping[str, SparkSource],
         settings: Settings,
-        options: StreamOptions,
+        options: StreamQueryOptions,
         *,
         checkpoint: Path | None = None,
         extra: DataFrame | None = None,
@@ -105,7 +105,7 @@ class StreamQuery:
         return "\n".join([*lines, *([] if because is None else [f"one bucket: {because}"])])
 
     @cached_property
-    def _recorded(self) -> checkpoints.Claim | None:
+    def _recorded(self) -> checkpoints.CheckpointId | None:
         return checkpoints.recorded(self.checkpoint) if self.checkpoint is not None else None
 
     def _is_chained(self, buckets: int) -> bool:
@@ -230,12 +230,12 @@ class StreamQuery:
         count = chain.buckets(chain.fragments[-1].number)
         return SinkContext(self.typed.schema, count, run, chain.last, layers, self.checkpoint)
 
-    def claim(self, sink: Sink) -> checkpoints.Claim:
+    def claim(self, sink: Sink) -> checkpoints.CheckpointId:
         """The claim on the checkpoint: made at the first start, checked at each further one."""
         assert self.checkpoint is not None, "a run without a checkpoint is refused before"
         plan, stages = checkpoints.digest_of(self.typed), self.chain.claims()
         facts = self._facts(sink.emit) | {"sink": type(sink).__name__}
-        wanted = checkpoints.Claim(plan, self.buckets, facts, stages, self.options.on_error)
+        wanted = checkpoints.CheckpointId(plan, self.buckets, facts, stages, self.options.on_error)
         return checkpoints.claim(self.checkpoint, wanted)
 
     def _facts(self, emit: Emit) -> Claim:
@@ -351,10 +351,10 @@ def make_query(
     in_order: bool = False,
     **options: Any,
 ) -> StreamQuery:
-    """A plan over streaming tables. ``options`` are those of `StreamOptions`; ``extra`` is input that is packed
+    """A plan over streaming tables. ``options`` are those of `StreamQueryOptions`; ``extra`` is input that is packed
     already; ``in_order`` says that in each micro-batch partitions follow each other as their rows arrived.
     """
-    known = [field.name for field in fields(StreamOptions)]
+    known = [field.name for field in fields(StreamQueryOptions)]
     for name in options:
         if name not in known:
             raise InputError(f'there is no option "{name}" for a stream', fix=did_you_mean(name, known))
@@ -364,6 +364,6 @@ def make_query(
         typed = prepare(apart, {name: source.schema for name, source in sources.items()}, settings)
         folder = None if checkpoint is None else Path(os.path.realpath(checkpoint))
         return StreamQuery(
-            spark, typed, sources, settings, StreamOptions(**options),
+            spark, typed, sources, settings, StreamQueryOptions(**options),
             checkpoint=folder, extra=extra, in_order=in_order, plan=plan,
         )  # fmt: skip

@@ -42,7 +42,7 @@ class Running:
             ended = self.query.awaitTermination() if seconds is None else self.query.awaitTermination(seconds)  # type: ignore[arg-type]
         except Exception as error:
             self._lock.close()
-            raise self._told(error) from None
+            raise self._reported(error) from None
         if ended is not False:
             self._rest()
         return ended is not False
@@ -52,9 +52,9 @@ class Running:
         try:
             self.query.processAllAvailable()
         except Exception as error:
-            raise self._told(error) from None
+            raise self._reported(error) from None
 
-    def _told(self, error: Exception) -> StreamproofError:
+    def _reported(self, error: Exception) -> StreamproofError:
         """The error of a query: the one that the sink met, or what Spark says."""
         return failure_of(self._failures[0] if self._failures else error, place=self._checkpoint)
 
