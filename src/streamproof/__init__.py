@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from streamproof.events.compare import explain_difference as explain_difference
     from streamproof.events.compare import same_bag as same_bag
     from streamproof.events.compare import same_snapshots as same_snapshots
+    from streamproof.events.event import Cti as Cti
+    from streamproof.events.event import Insert as Insert
+    from streamproof.events.event import Retract as Retract
     from streamproof.events.files import ColumnMapping as ColumnMapping
     from streamproof.events.files import read as read
     from streamproof.events.files import write as write
     from streamproof.events.history import History as History
     from streamproof.events.marbles import marbles as marbles
-    from streamproof.events.physical import Cti as Cti
-    from streamproof.events.physical import Insert as Insert
-    from streamproof.events.physical import PhysicalStream as PhysicalStream
-    from streamproof.events.physical import Retract as Retract
     from streamproof.events.physical import from_batches as from_batches
     from streamproof.events.physical import to_batches as to_batches
     from streamproof.events.physical import to_history as to_history
     from streamproof.events.schema import Schema as Schema
+    from streamproof.events.stream import PhysicalStream as PhysicalStream
     from streamproof.events.time import BEGINNING as BEGINNING
     from streamproof.events.time import FOREVER as FOREVER
     from streamproof.events.validate import Validator as Validator

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from streamproof.errors import InputError
 from streamproof.events.event import Cti, Event, Insert, Retract
-from streamproof.events.physical import PhysicalStream, to_history
+from streamproof.events.physical import to_history
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.validate import Validator
 from streamproof.workbench.case import Stream
 from streamproof.workbench.evaluator.fold import fold

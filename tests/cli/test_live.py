@@ -11,7 +11,8 @@ import pytest
 
 from streamproof.cli.live import LiveRun
 from streamproof.events.files import ColumnMapping, read
-from streamproof.events.physical import PhysicalStream, to_history
+from streamproof.events.physical import to_history
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.validate import Validator
 from tests.cli.conftest import Done
 

@@ -12,7 +12,8 @@ from streamproof.cli.commands import app
 from streamproof.cli.demo_proof import disordered, planted_bug
 from streamproof.errors import InfrastructureError, InputError
 from streamproof.events.event import Insert
-from streamproof.events.physical import PhysicalStream, to_history
+from streamproof.events.physical import to_history
+from streamproof.events.stream import PhysicalStream
 
 SUITE = """
 from streamproof.workbench import intent as I

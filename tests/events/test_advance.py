@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamproof.events.advance import Advance
+from streamproof.events.event import Cti, Event, Insert, Retract
 from streamproof.events.order import ints
-from streamproof.events.physical import Cti, Event, Insert, PhysicalStream, Retract
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import FOREVER
 from streamproof.events.validate import Validator
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamproof.events.event import write_event
 from streamproof.events.history import History
 from streamproof.events.notation import write_json
-from streamproof.events.physical import PhysicalStream, write_event
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import show_tick
 from tests.events.strategies import legal_events, rows, schemas
 

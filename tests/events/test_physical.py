@@ -16,8 +16,9 @@ from streamproof.events.batch import Batch
 from streamproof.events.encode import Encoder
 from streamproof.events.event import Cti, Event, Insert, Retract, sync
 from streamproof.events.history import History
-from streamproof.events.physical import PhysicalStream, from_batches, to_batches, to_history
+from streamproof.events.physical import from_batches, to_batches, to_history
 from streamproof.events.schema import Schema, parse_type
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.events.validate import Validator
 from tests.events.strategies import SMALL, legal_events, payloads, schemas

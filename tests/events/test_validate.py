@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from streamproof.errors import InputError
 from streamproof.events.event import Cti, Event, Insert, Retract, sync
-from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.events.validate import Order, Policy, Validator
 from streamproof.thresholds import lowered

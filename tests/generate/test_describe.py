@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamproof.events.event import Cti, Insert, Retract
-from streamproof.events.physical import PhysicalStream
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.generate.describe import describe
 from streamproof.generate.facets import Facets

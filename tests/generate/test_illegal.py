@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from streamproof.errors import InputError
-from streamproof.events.physical import PhysicalStream
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.validate import RULES, Validator
 from streamproof.generate.facets import ILLEGAL, Facets, contradiction
 from streamproof.generate.stream import generate, generated

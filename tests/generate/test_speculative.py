@@ -11,8 +11,9 @@ from streamproof.engines.base import Settings
 from streamproof.engines.job import on
 from streamproof.engines.local import LocalEngine
 from streamproof.errors import PlanError
-from streamproof.events.physical import PhysicalStream, from_batches, to_batches, to_history
+from streamproof.events.physical import from_batches, to_batches, to_history
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.validate import Validator
 from streamproof.generate.describe import describe
 from streamproof.generate.facets import Facets, Values

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from streamproof.errors import PlanError
 from streamproof.events.history import History
 from streamproof.events.order import ints
-from streamproof.events.physical import PhysicalStream, to_history
+from streamproof.events.physical import to_history
 from streamproof.events.schema import Schema
-from streamproof.events.stream import Cti, Insert, Retract
+from streamproof.events.stream import Cti, Insert, PhysicalStream, Retract
 from streamproof.events.time import FOREVER
 from streamproof.events.validate import Validator
 from streamproof.generate.describe import describe

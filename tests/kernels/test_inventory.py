@@ -11,8 +11,8 @@ import pytest
 from streamproof.errors import InputError
 from streamproof.events.bag import identical
 from streamproof.events.batch import Batch
+from streamproof.events.encode import Encoder
 from streamproof.events.history import History
-from streamproof.events.physical import Encoder
 from streamproof.events.schema import Schema
 from streamproof.events.stream import CTI, PhysicalStream
 from streamproof.events.time import FOREVER

@@ -14,7 +14,8 @@ from streamproof.engines.oracle import duckdb_engine
 from streamproof.errors import StreamproofError
 from streamproof.events.event import Insert
 from streamproof.events.history import History
-from streamproof.events.physical import PhysicalStream, to_batches
+from streamproof.events.physical import to_batches
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import FOREVER
 from streamproof.language import json
 from streamproof.plan import nodes

@@ -7,7 +7,7 @@ import pytest
 import streamproof as sp
 from streamproof.cli.demo_proof import planted_bug
 from streamproof.errors import InputError
-from streamproof.events.physical import PhysicalStream
+from streamproof.events.stream import PhysicalStream
 from streamproof.generate import Facets, generated
 from streamproof.workbench.concretise import RUNS
 from streamproof.workbench.own_plan import verify_plan

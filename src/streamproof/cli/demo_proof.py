@@ -21,8 +21,8 @@ from streamproof.cli.screen import note, out
 from streamproof.engines.job import Job, on
 from streamproof.events.files import ColumnMapping, read
 from streamproof.events.history import History, explain_difference
-from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 
 FILES = 6
 

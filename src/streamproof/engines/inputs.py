@@ -20,8 +20,9 @@ from streamproof.events.batch import Batch
 from streamproof.events.files import Reader, read
 from streamproof.events.files.damage import refusing_damage
 from streamproof.events.history import History
-from streamproof.events.physical import PhysicalStream, to_batches
+from streamproof.events.physical import to_batches
 from streamproof.events.schema import SIGNED, Schema, check_names, own_columns, payload_name, type_of_arrow
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import BEGINNING
 from streamproof.events.validate import Validator
 

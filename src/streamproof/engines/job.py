@@ -23,8 +23,9 @@ from streamproof.errors import InputError, did_you_mean
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
 from streamproof.events.marbles import marbles
-from streamproof.events.physical import PhysicalStream, from_batches
+from streamproof.events.physical import from_batches
 from streamproof.events.schema import Schema, Type
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.validate import Validator
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed

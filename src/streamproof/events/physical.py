@@ -22,33 +22,11 @@ from streamproof.arguments import door
 from streamproof.events.bag import take
 from streamproof.events.batch import Batch
 from streamproof.events.encode import Encoder
-from streamproof.events.event import Cti, Event, Insert, Retract, infer_schema, read_event, sync, write_event
 from streamproof.events.history import History
 from streamproof.events.order import ints, plain_array
 from streamproof.events.schema import Schema
-from streamproof.events.stream import CONTROL, CTI, INSERT, RETRACT, PhysicalStream
-from streamproof.events.time import BEGINNING, FOREVER
-
-__all__ = [
-    "CONTROL",
-    "CTI",
-    "FOREVER",
-    "INSERT",
-    "RETRACT",
-    "Cti",
-    "Encoder",
-    "Event",
-    "Insert",
-    "PhysicalStream",
-    "Retract",
-    "from_batches",
-    "infer_schema",
-    "read_event",
-    "sync",
-    "to_batches",
-    "to_history",
-    "write_event",
-]
+from streamproof.events.stream import CTI, INSERT, RETRACT, PhysicalStream
+from streamproof.events.time import BEGINNING
 
 
 @door

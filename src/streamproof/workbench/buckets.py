@@ -37,7 +37,8 @@ from streamproof.events.bag import consolidate
 from streamproof.events.batch import Batch
 from streamproof.events.encode import cti
 from streamproof.events.history import History
-from streamproof.events.physical import PhysicalStream, to_batches
+from streamproof.events.physical import to_batches
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.events.validate import Validator
 from streamproof.plan import nodes

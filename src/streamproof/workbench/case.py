@@ -18,8 +18,9 @@ from typing import Any, TypeAlias
 from streamproof.events.event import Event, Insert, write_event
 from streamproof.events.history import History
 from streamproof.events.order import ints
-from streamproof.events.physical import PhysicalStream, to_history
+from streamproof.events.physical import to_history
 from streamproof.events.schema import RE, Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import FOREVER
 from streamproof.language import json as plan_json
 from streamproof.plan.limits import Limits

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from streamproof.errors import PlanError, did_you_mean
-from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.generate import Facets, contradiction, generated
 from streamproof.workbench.case import Row, Stream
 from streamproof.workbench.draw.choices import Choices

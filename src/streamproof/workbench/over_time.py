@@ -25,8 +25,8 @@ from streamproof.engines.spark.stream.wire import OUTPUT, BucketOutput, Emit, re
 from streamproof.errors import StreamproofError
 from streamproof.events.files import read, write
 from streamproof.events.history import History
-from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 
 # --- input ------------------------------------------------------------------------------------------------------------
 

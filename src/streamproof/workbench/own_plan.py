@@ -3,7 +3,7 @@
 Each case is the plan over the given streams in another run: cut into pieces, in another order of arrival, stopped and
 gone on with, split into buckets, printed and read back. None of it may change the result.
 
->>> from streamproof.events.physical import PhysicalStream
+>>> from streamproof.events.stream import PhysicalStream
 >>> plan = nodes.ToPoint(nodes.Source("S"))
 >>> events = [{"kind": "insert", "id": "a", "le": 1, "re": 5, "payload": {"v": 7}}, {"kind": "cti", "t": 9}]
 >>> verify_plan(plan, {"S": PhysicalStream.from_dicts(events)}, Options(cases=3, engines=("local",))).verdict
@@ -19,7 +19,7 @@ from typing import Final
 
 from streamproof.engines.inputs import no_input
 from streamproof.errors import InputError
-from streamproof.events.physical import PhysicalStream
+from streamproof.events.stream import PhysicalStream
 from streamproof.plan import nodes
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan

@@ -15,9 +15,9 @@ from itertools import pairwise
 from streamproof.engines.local import in_turn
 from streamproof.events.batch import Batch
 from streamproof.events.event import Cti, Event, Insert
-from streamproof.events.physical import PhysicalStream, to_batches
+from streamproof.events.physical import to_batches
 from streamproof.events.schema import Schema
-from streamproof.events.stream import CTI
+from streamproof.events.stream import CTI, PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.workbench.case import Case, Stream
 from streamproof.workbench.schedule import Schedule

@@ -10,8 +10,8 @@ from typing import Any
 
 from streamproof.errors import InputError
 from streamproof.events.event import Cti, Event, Insert, Retract
-from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.events.validate import Validator
 from streamproof.workbench.case import Row, Stream

@@ -34,8 +34,8 @@ from streamproof.errors import StreamproofError
 from streamproof.events.event import Cti, Event
 from streamproof.events.files.writer import table_of as events_table
 from streamproof.events.history import History
-from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import INT64, Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.check import walk

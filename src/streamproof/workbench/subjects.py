@@ -19,8 +19,9 @@ from streamproof.engines.local.processor import Processor, context_of
 from streamproof.errors import PlanWarning, StreamproofError
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
-from streamproof.events.physical import PhysicalStream, to_batches
+from streamproof.events.physical import to_batches
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import FOREVER
 from streamproof.kernels.delta import Delta
 from streamproof.plan import nodes

@@ -10,7 +10,7 @@ from streamproof.engines.base import Settings
 from streamproof.engines.local.processor import Processor
 from streamproof.engines.local.query import RunningQuery
 from streamproof.errors import StreamproofError
-from streamproof.events.physical import PhysicalStream
+from streamproof.events.stream import PhysicalStream
 from streamproof.kernels.base import Emission
 from streamproof.plan import nodes
 from streamproof.plan.nodes import Plan

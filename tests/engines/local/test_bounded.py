@@ -20,9 +20,9 @@ from streamproof.engines.base import Settings, prepare
 from streamproof.engines.local.processor import Processor
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
-from streamproof.events.physical import PhysicalStream, to_batches
+from streamproof.events.physical import to_batches
 from streamproof.events.schema import Schema
-from streamproof.events.stream import CTI, INSERT, RETRACT
+from streamproof.events.stream import CTI, INSERT, RETRACT, PhysicalStream
 from streamproof.events.validate import Validator
 from streamproof.plan import event_nodes, nodes
 from streamproof.plan.aggregates import AGGREGATES

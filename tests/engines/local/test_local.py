@@ -16,8 +16,9 @@ from streamproof.engines.local.graph_state import restore, save
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.batch import Batch
 from streamproof.events.history import History, same_bag, same_snapshots
-from streamproof.events.physical import PhysicalStream, to_batches
+from streamproof.events.physical import to_batches
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import FOREVER, read_tick
 from streamproof.kernels.base import Context
 from streamproof.kernels.delta import Delta

@@ -8,8 +8,8 @@ from streamproof.engines.local.processor import Processor
 from streamproof.errors import InputError, PlanError, RunError, StreamproofError
 from streamproof.events.event import Cti, Insert, Retract
 from streamproof.events.history import History
-from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.plan import nodes
 from streamproof.plan.nodes import Plan
 from streamproof.query.aggregates import count

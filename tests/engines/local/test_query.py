@@ -15,8 +15,8 @@ import streamproof as sp
 from streamproof.engines.frames import to_frame
 from streamproof.engines.local.query import RunningQuery
 from streamproof.errors import InfrastructureError, InputError, StreamproofError
-from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import BEGINNING
 from streamproof.events.validate import Validator
 from tests.engines.local.running import alone, processor_of, pushes, without_errors

@@ -13,7 +13,7 @@ from streamproof.engines.local.trace import trace
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.event import Event, Insert
 from streamproof.events.notation import write_value
-from streamproof.events.physical import PhysicalStream
+from streamproof.events.stream import PhysicalStream
 from streamproof.language.notation import from_document
 from streamproof.plan.check import check
 from streamproof.workbench.case import Case

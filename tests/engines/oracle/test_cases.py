@@ -8,7 +8,8 @@ from streamproof.engines.base import Settings
 from streamproof.engines.oracle.engine import Oracle
 from streamproof.errors import StreamproofError
 from streamproof.events.history import History, explain_difference, same_snapshots
-from streamproof.events.physical import PhysicalStream, to_batches
+from streamproof.events.physical import to_batches
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.validate import Validator
 from streamproof.plan.check import check
 from tests.reference.cases import WorkedCase, worked_cases

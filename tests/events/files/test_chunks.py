@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from streamproof.errors import InputError
 from streamproof.events.files import read, write
 from streamproof.events.files.chunks import write_chunks
-from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from tests.events.strategies import legal_events, schemas
 
 

@@ -14,8 +14,8 @@ from streamproof.errors import InputError
 from streamproof.events.event import Cti, Insert, Retract
 from streamproof.events.files import FORMATS, Format, read, write
 from streamproof.events.history import History
-from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import FOREVER
 from tests.events.strategies import lifetimes, payloads, schemas
 

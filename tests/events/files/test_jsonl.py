@@ -12,8 +12,8 @@ from streamproof.events.event import Event
 from streamproof.events.files import jsonl, read, write
 from streamproof.events.files.jsonl import Block, JsonLines
 from streamproof.events.files.rejects import Rejects
-from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import FOREVER
 from tests.events.strategies import SMALL, legal_events, schemas
 

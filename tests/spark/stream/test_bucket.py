@@ -17,8 +17,9 @@ from streamproof.errors import InputError, StreamproofError
 from streamproof.events.advance import Advance
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
-from streamproof.events.physical import PhysicalStream, to_batches, to_history
+from streamproof.events.physical import to_batches, to_history
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, check

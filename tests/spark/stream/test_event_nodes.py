@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from streamproof.engines.base import Settings
-from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.language.eql import loads
 from streamproof.plan.check import check
 from streamproof.workbench.case import Case

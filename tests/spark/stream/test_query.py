@@ -12,7 +12,7 @@ from streamproof.engines.base import Settings
 from streamproof.engines.job import on
 from streamproof.errors import StreamproofError
 from streamproof.events.history import History, same_bag, same_snapshots
-from streamproof.events.physical import PhysicalStream
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import read_tick
 from streamproof.language.notation import from_document
 from tests.spark.stream.multiplex import run_together

@@ -15,10 +15,12 @@ from streamproof.engines.inputs import Input
 from streamproof.errors import InputError
 from streamproof.events.advance import Advance
 from streamproof.events.batch import Batch
+from streamproof.events.event import write_event
 from streamproof.events.files import Reader, read
 from streamproof.events.history import History
-from streamproof.events.physical import PhysicalStream, to_batches, write_event
+from streamproof.events.physical import to_batches
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import BEGINNING, show_tick
 from streamproof.events.validate import Validator
 

@@ -13,8 +13,8 @@ from streamproof.events.batch import Batch
 from streamproof.events.encode import Encoder
 from streamproof.events.history import History
 from streamproof.events.order import ints
-from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import RE, Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import BEGINNING
 from streamproof.kernels.delta import Delta
 from streamproof.thresholds import PARTS_KEPT

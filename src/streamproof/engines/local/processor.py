@@ -26,8 +26,8 @@ from streamproof.engines.local.metrics import Metrics, source_metrics
 from streamproof.engines.local.query import RunningQuery
 from streamproof.engines.local.savepoint import load_state, rebuilt, save
 from streamproof.errors import InputError, PlanError, RunError, StreamproofError, did_you_mean
-from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema, Type
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.validate import Validator
 from streamproof.kernels.base import Context, Emission
 from streamproof.kernels.delta import Delta, concat

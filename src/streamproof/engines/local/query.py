@@ -25,8 +25,8 @@ from streamproof.errors import InputError
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
 from streamproof.events.marbles import marbles
-from streamproof.events.physical import PhysicalStream
 from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from streamproof.plan.check import Typed
 from streamproof.plan.nodes import Plan
 
