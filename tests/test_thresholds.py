@@ -29,9 +29,8 @@ LIMITS = {
     "engines/spark/output.py": {"_ATTEMPTS"},
     "engines/spark/stream/ledger.py": {"_BLOCK"},  # bytes of a file that are read at once
     "engines/spark/stream/spool.py": {"LONGEST"},
-    "events/files/exact.py": {"_LONGEST_KEPT", "MAX_DIGITS"},
     "events/files/tabular.py": {"MAX_COPIES"},
-    "events/files/values.py": {"_LONGEST_SHOWN"},
+    "events/files/values.py": {"_LONGEST_KEPT", "MAX_DIGITS", "_LONGEST_SHOWN"},
     "events/weights.py": {"MOST"},
     "engines/local/processor.py": {"MANY"},
     "engines/oracle/joins.py": {"_ALL_TIME"},

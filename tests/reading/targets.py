@@ -303,7 +303,7 @@ def mapped_jsonl(data: bytes, folder: Path) -> None:
     _read_mapped(data, folder, "S.jsonl")
 
 
-@target("parquet", "events/files/__init__.py:read", "events/files/metadata.py:read_metadata", binary=True)
+@target("parquet", "events/files/__init__.py:read", "events/files/binary.py:read_metadata", binary=True)
 def parquet(data: bytes, folder: Path) -> None:
     _read_file(put(folder, "S.parquet", data))
 

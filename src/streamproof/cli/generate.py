@@ -13,7 +13,7 @@ import typer
 from streamproof.cli.plans import look_here
 from streamproof.cli.screen import counted, note, print_blocks, print_line, progress, show_pairs
 from streamproof.errors import PlanError, did_you_mean
-from streamproof.events.files.chunks import write_chunks
+from streamproof.events.files.writer import write_chunks
 from streamproof.events.schema import Schema
 from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import Unit

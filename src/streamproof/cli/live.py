@@ -12,7 +12,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from streamproof.cli import savepoint, stopping
 from streamproof.cli.live_options import LiveOptions, Output
 from streamproof.cli.screen import counted, err, note
-from streamproof.cli.sinks import LettersFile, Write, event_sink
+from streamproof.cli.sinks import LettersFile, event_sink
 from streamproof.cli.warm_up import is_cold
 from streamproof.engines.claims import Claim, plain
 from streamproof.engines.inputs import Input
@@ -20,6 +20,7 @@ from streamproof.engines.job import Job, Run
 from streamproof.engines.local.feed import Feed
 from streamproof.engines.local.query import RunningQuery
 from streamproof.events.files import Reader
+from streamproof.events.files.writer import Append
 from streamproof.events.time import BEGINNING, show_moment
 from streamproof.events.validate import Validator
 
@@ -80,7 +81,7 @@ class LiveRun:
         kept = (self.query.history.to_batch(),) if self.output.emit == "cht" else ()
         return Run(self.query.plan, self.query.schema, kept, perf_counter() - started)
 
-    def _run(self, sink: Write | None) -> None:
+    def _run(self, sink: Append | None) -> None:
         with _patient(catch=self.options.savepoint is not None) as asked, self._progress() as show:
             for number, _ in enumerate(self.feed.steps(), start=1):
                 self._pass_on(sink)
@@ -89,7 +90,7 @@ class LiveRun:
                 if self.interrupted:
                     break
 
-    def _pass_on(self, sink: Write | None) -> None:
+    def _pass_on(self, sink: Append | None) -> None:
         """What came out of one push."""
         if sink is not None:
             stream = self.query.events()

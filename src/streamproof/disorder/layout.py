@@ -21,7 +21,7 @@ from streamproof.disorder.scanning import GOOD, NO_TIME, NUMBER, row_ends, times
 from streamproof.disorder.units import TimeUnit
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.files.listing import differing, files_at, is_packed, read_separator, suffix_of, unpack
-from streamproof.events.files.zones import zone_called
+from streamproof.events.files.times import zone_called
 
 PIECE_BYTES: Final = 32 << 20
 HEAD_BYTES: Final = 1 << 20

@@ -18,7 +18,7 @@ import pyarrow as pa
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.batch import Batch
 from streamproof.events.files import Reader, read
-from streamproof.events.files.damage import refusing_damage
+from streamproof.events.files.binary import refusing_damage
 from streamproof.events.history import History
 from streamproof.events.physical import to_batches
 from streamproof.events.schema import SIGNED, Schema, check_names, own_columns, payload_name, type_of_arrow

@@ -23,7 +23,7 @@ from streamproof.engines.spark.stream.files import FileRun, run_files
 from streamproof.engines.spark.stream.spool import spark_reads
 from streamproof.engines.spark.zones import instants
 from streamproof.errors import InputError, StreamproofError
-from streamproof.events.files.zones import instant
+from streamproof.events.files.times import instant
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -46,7 +46,7 @@ from streamproof.errors import InputError
 from streamproof.events import jsontext
 from streamproof.events.bag import consolidate
 from streamproof.events.encode import cti as one_cti
-from streamproof.events.files.metadata import with_metadata
+from streamproof.events.files.binary import with_metadata
 from streamproof.events.files.writer import table_of
 from streamproof.events.order import ints
 from streamproof.events.schema import RE, Schema

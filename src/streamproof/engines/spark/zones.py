@@ -1,4 +1,4 @@
-"""Local times of a table as instants, in expressions of Spark, with the meaning of `events.files.zones`.
+"""Local times of a table as instants, in expressions of Spark, with the meaning of `events.files.times`.
 
 Spark's own conversion says nothing of local times that come twice or never: it takes the earlier instant, or moves the
 time on. Here each time is read by the clock of a day before and by that of a day after:
@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamproof.engines.spark.failures import WorkerError
 from streamproof.errors import InputError
-from streamproof.events.files.times import years_in
-from streamproof.events.files.zones import FIX, Ambiguous
+from streamproof.events.files.times import FIX, Ambiguous, years_in
 from streamproof.events.time import BEGINNING, FOREVER, Unit
 
 if TYPE_CHECKING:

@@ -14,41 +14,29 @@ Law: what is written reads back equal; CSV and JSON lines need the schema for ty
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import NamedTuple
 
 from streamproof import extensions
 from streamproof.arguments import door
-from streamproof.errors import InputError, did_you_mean
+from streamproof.errors import InputError
+from streamproof.events.files.binary import IpcFile, ParquetFile
 from streamproof.events.files.csv import CsvFile
-from streamproof.events.files.ipc import IpcFile
 from streamproof.events.files.jsonl import JsonLines
-from streamproof.events.files.listing import PACKED, FileSet, files_at, read_separator, suffix_of
+from streamproof.events.files.listing import FORMATS, FileSet, Format, files_at, format_of_all, read_separator
 from streamproof.events.files.mapping import ColumnMapping
-from streamproof.events.files.parquet import ParquetFile
 from streamproof.events.files.reader import EventFile, Reader, state_of
 from streamproof.events.files.records import RecordsFile
 from streamproof.events.files.rejects import Reject, Rejects
 from streamproof.events.files.several import SeveralStreams, SeveralTables, agreed
 from streamproof.events.files.tabular import RowsFile, TabularFile
-from streamproof.events.files.writer import WRITERS, replacing
-from streamproof.events.history import History
+from streamproof.events.files.writer import write
 from streamproof.events.schema import Schema
-from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import Unit
 
 __all__ = ["FORMATS", "ColumnMapping", "Format", "Reader", "Reject", "Rejects", "read", "write"]
-
-Format: TypeAlias = Literal["jsonl", "csv", "parquet", "ipc"]
-FORMATS: Final[tuple[Format, ...]] = get_args(Format)
-_ENDINGS: Final[dict[str, Format]] = {
-    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".parquet": "parquet", ".pq": "parquet",
-    ".arrow": "ipc", ".ipc": "ipc", ".feather": "ipc", ".arrows": "ipc",
-}  # fmt: skip
-_TEXT: Final = ("csv", "jsonl")
-_PACKED: Final = {".gz": "gunzip", ".bz2": "bunzip2", ".xz": "unxz", ".zst": "unzstd", ".zip": "unzip"}
 
 
 @door
@@ -73,7 +61,7 @@ def read(
     line and the reason. ``on_rows`` is called with the number of rows read so far.
     """
     found = files_at(Path(path))
-    kind = _format_of_all(found, format)
+    kind = format_of_all(found, format)
     text = CsvText(read_separator(separator, "separator"), header)
     _refuse_settings(kind, text, found)
     state = state_of(found)
@@ -92,72 +80,6 @@ class CsvText(NamedTuple):
 
     separator: str = ","
     header: bool = True
-
-
-@door
-def write(
-    content: PhysicalStream | History,
-    path: str | Path,
-    *,
-    format: str | None = None,  # noqa: A002  # the word users know
-    overwrite: bool = False,
-) -> Path:
-    """Write a stream or a history; the file appears whole or not at all. Gives the path it was written to."""
-    place = Path(os.path.realpath(path))
-    kind = format_of(place, format, "sinks")
-    writer = WRITERS[kind] if kind in WRITERS else extensions.load("sinks", kind)
-    with replacing(place, overwrite=overwrite) as temporary:
-        writer(content, temporary)
-    return place
-
-
-def format_of(path: Path, given: str | None, point: Literal["sources", "sinks"]) -> str:
-    """The format that is given, or that the file's name ends with: one of ours, or of an installed package.
-
-    >>> format_of(Path("quakes.CSV"), None, "sources")
-    'csv'
-    """
-    known = [*FORMATS, *extensions.names(point)]
-    if given is not None:
-        if given not in known:
-            raise InputError(f"unknown format {given!r}", fix=did_you_mean(given, known))
-        return given
-    ending = path.suffix.lower()
-    found = _ENDINGS.get(ending, ending.removeprefix("."))
-    if found not in known:
-        raise InputError(
-            f"cannot tell the format of {path.name!r} by its name",
-            at=str(path),
-            fix=_way_out(ending, known),
-        )
-    return found
-
-
-def _way_out(ending: str, known: Sequence[str]) -> str:
-    """What to do about a name that does not end in a format."""
-    if ending in _PACKED:
-        return f"unpack the file first: {_PACKED[ending]}"
-    endings = ", ".join(f".{kind}" for kind in known if kind != "ipc")
-    return f'give it a name that ends in {endings} or .arrow; in Python format="csv" says it too'
-
-
-def _format_of_all(found: FileSet, given: str | None) -> str:
-    """The one format of all files; text may be packed."""
-    kinds = {format_of(_unpacked_name(path), given, "sources"): path for path in reversed(found.files)}
-    if len(kinds) > 1:
-        names = ", ".join(sorted(f"{found.name_of(path)} is {kind}" for kind, path in kinds.items()))
-        fix = "say which are meant, by a pattern: 'folder/*.csv'"
-        raise InputError(f"the files are of several formats: {names}", at=str(found.named), fix=fix)
-    kind = next(iter(kinds))
-    for path in found.files:
-        if path.suffix.lower() == PACKED and kind not in _TEXT:
-            what = f"{path.name} is packed, and files of the format {kind} are read from several places at once"
-            raise InputError(what, at=str(path), fix="unpack the file first: gunzip")
-    return kind
-
-
-def _unpacked_name(path: Path) -> Path:
-    return path.with_suffix("") if path.suffix.lower() == PACKED and suffix_of(path) else path
 
 
 def _refuse_settings(kind: str, text: CsvText, found: FileSet) -> None:

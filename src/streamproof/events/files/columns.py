@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamproof.errors import InputError
-from streamproof.events.files.exact import whole_kept
+from streamproof.events.files.values import whole_kept
 from streamproof.events.notation import merge_types, show_value, type_of_value
 from streamproof.events.order import ints, one_array
 from streamproof.events.schema import FLOAT64, INT64, NULL, STRING, Type, type_of_arrow

@@ -20,12 +20,11 @@ import pyarrow.json as pj
 
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.event import Cti, Event, read_event, typed
+from streamproof.events.files.binary import checked
 from streamproof.events.files.columns import JsonColumns, json_type, literally, with_written
-from streamproof.events.files.damage import checked
-from streamproof.events.files.exact import lossy_in_json, number, whole_number
 from streamproof.events.files.listing import open_text
 from streamproof.events.files.rejects import Faults, Rejects
-from streamproof.events.files.values import typed_column
+from streamproof.events.files.values import lossy_in_json, number, typed_column, whole_number
 from streamproof.events.notation import show_value
 from streamproof.events.order import Flags, ints, one_array
 from streamproof.events.schema import BOOL, FLOAT64, INT64, NULL, STRING, Schema, Type

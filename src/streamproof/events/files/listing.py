@@ -11,14 +11,23 @@ import gzip
 import os
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple, cast
+from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
+from streamproof import extensions
 from streamproof.documents import check_name, existing
-from streamproof.errors import InputError
+from streamproof.errors import InputError, did_you_mean
 
+Format: TypeAlias = Literal["jsonl", "csv", "parquet", "ipc"]
+FORMATS: Final[tuple[Format, ...]] = get_args(Format)
+_ENDINGS: Final[dict[str, Format]] = {
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".parquet": "parquet", ".pq": "parquet",
+    ".arrow": "ipc", ".ipc": "ipc", ".feather": "ipc", ".arrows": "ipc",
+}  # fmt: skip
+_TEXT: Final = ("csv", "jsonl")
+_PACKERS: Final = {".gz": "gunzip", ".bz2": "bunzip2", ".xz": "unxz", ".zst": "unzstd", ".zip": "unzip"}
 PACKED: Final = ".gz"
 _MAGIC: Final = b"\x1f\x8b"
 SEPARATORS: Final = {"\\t": "\t", "tab": "\t"}
@@ -133,3 +142,52 @@ def read_separator(text: str, at: str) -> str:
         fix = 'one character: ",", ";", "|", "\\t"'
         raise InputError(f"the separator cannot be {text!r}", at=at, fix=fix)
     return found
+
+
+def format_of(path: Path, given: str | None, point: Literal["sources", "sinks"]) -> str:
+    """The format that is given, or that the file's name ends with: one of ours, or of an installed package.
+
+    >>> format_of(Path("quakes.CSV"), None, "sources")
+    'csv'
+    """
+    known = [*FORMATS, *extensions.names(point)]
+    if given is not None:
+        if given not in known:
+            raise InputError(f"unknown format {given!r}", fix=did_you_mean(given, known))
+        return given
+    ending = path.suffix.lower()
+    found = _ENDINGS.get(ending, ending.removeprefix("."))
+    if found not in known:
+        raise InputError(
+            f"cannot tell the format of {path.name!r} by its name",
+            at=str(path),
+            fix=_way_out(ending, known),
+        )
+    return found
+
+
+def _way_out(ending: str, known: Sequence[str]) -> str:
+    """What to do about a name that does not end in a format."""
+    if ending in _PACKERS:
+        return f"unpack the file first: {_PACKERS[ending]}"
+    endings = ", ".join(f".{kind}" for kind in known if kind != "ipc")
+    return f'give it a name that ends in {endings} or .arrow; in Python format="csv" says it too'
+
+
+def format_of_all(found: FileSet, given: str | None) -> str:
+    """The one format of all files; text may be packed."""
+    kinds = {format_of(_unpacked_name(path), given, "sources"): path for path in reversed(found.files)}
+    if len(kinds) > 1:
+        names = ", ".join(sorted(f"{found.name_of(path)} is {kind}" for kind, path in kinds.items()))
+        fix = "say which are meant, by a pattern: 'folder/*.csv'"
+        raise InputError(f"the files are of several formats: {names}", at=str(found.named), fix=fix)
+    kind = next(iter(kinds))
+    for path in found.files:
+        if path.suffix.lower() == PACKED and kind not in _TEXT:
+            what = f"{path.name} is packed, and files of the format {kind} are read from several places at once"
+            raise InputError(what, at=str(path), fix="unpack the file first: gunzip")
+    return kind
+
+
+def _unpacked_name(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix.lower() == PACKED and suffix_of(path) else path

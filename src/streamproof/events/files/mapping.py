@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from streamproof.arguments import doors
 from streamproof.errors import InputError, did_you_mean
-from streamproof.events.files.zones import AMBIGUOUS, Ambiguous, zone_called
+from streamproof.events.files.times import AMBIGUOUS, Ambiguous, zone_called
 from streamproof.events.schema import SIGNED, check_names, own_columns, payload_name
 from streamproof.events.stream import CONTROL
 from streamproof.events.time import Span, Unit, read_unit

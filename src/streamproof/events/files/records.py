@@ -16,11 +16,11 @@ import pyarrow.json as pj
 
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.files.columns import JsonColumns, json_type, literally, with_written
-from streamproof.events.files.exact import lossy_in_json
 from streamproof.events.files.jsonl import IN_JSON, Block, arrow_rows, blocks, document_of
 from streamproof.events.files.listing import open_text
 from streamproof.events.files.rejects import Rejects
 from streamproof.events.files.tabular import FilePart
+from streamproof.events.files.values import lossy_in_json
 from streamproof.events.notation import merge_types, show_value, type_of_value
 from streamproof.events.schema import FLOAT64, NULL
 

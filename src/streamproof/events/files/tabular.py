@@ -14,9 +14,8 @@ from streamproof.errors import InputError, PlanError
 from streamproof.events.bag import take
 from streamproof.events.files.mapping import ColumnMapping, OwnLayout, layout_of
 from streamproof.events.files.rejects import Faults, Rejects
-from streamproof.events.files.times import Clock, looks_numeric, ticks
+from streamproof.events.files.times import Clock, looks_numeric, ticks, zoned
 from streamproof.events.files.values import CANDIDATES, items, narrowest, possible_types, text_of, typed_column
-from streamproof.events.files.zones import zoned
 from streamproof.events.notation import write_value
 from streamproof.events.order import Flags, Ints, one_array
 from streamproof.events.schema import INT64, TIMESTAMP, Schema, Type, type_of_arrow

@@ -1,14 +1,25 @@
-"""Writing streams and histories: all or nothing, and never over a file that you did not say may go."""
+"""Writing streams and histories: all or nothing, never over a file that you did not say may go, and chunk by chunk.
+
+>>> import tempfile
+>>> from streamproof.events.event import Cti, Insert
+>>> from streamproof.events.files import read
+>>> chunks = [PhysicalStream.from_events([event], schema=Schema()) for event in (Insert("a", 1, 5, {}), Cti(9))]
+>>> with tempfile.TemporaryDirectory() as folder:
+...     len(read(write_chunks(Schema(), chunks, Path(folder) / "s.parquet")).stream())
+2
+
+Law: the file reads back as `write` of all chunks together does.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +27,14 @@ import pyarrow.compute as pc
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
+from streamproof import extensions
+from streamproof.arguments import door
 from streamproof.documents import check_name
 from streamproof.errors import InfrastructureError, InputError
-from streamproof.events.files.metadata import with_metadata
+from streamproof.events.files.binary import with_metadata
+from streamproof.events.files.listing import format_of
 from streamproof.events.history import History
-from streamproof.events.schema import LE, RE, W, beside, column_name
+from streamproof.events.schema import LE, RE, Schema, W, beside, column_name
 from streamproof.events.stream import CONTROL, KIND_WORDS, PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER
 
@@ -154,4 +168,97 @@ WRITERS: Final[dict[str, Callable[[PhysicalStream | History, Path], None]]] = {
     "csv": write_csv,
     "parquet": write_parquet,
     "ipc": write_ipc,
+}
+
+
+Append: TypeAlias = Callable[[PhysicalStream], None]
+
+
+@door
+def write(
+    content: PhysicalStream | History,
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002  # the word users know
+    overwrite: bool = False,
+) -> Path:
+    """Write a stream or a history; the file appears whole or not at all. Gives the path it was written to."""
+    place = Path(os.path.realpath(path))
+    kind = format_of(place, format, "sinks")
+    writer = WRITERS[kind] if kind in WRITERS else extensions.load("sinks", kind)
+    with replacing(place, overwrite=overwrite) as temporary:
+        writer(content, temporary)
+    return place
+
+
+def write_chunks(
+    schema: Schema,
+    chunks: Iterable[PhysicalStream],
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002  # the word users know
+    overwrite: bool = False,
+) -> Path:
+    """Write the chunks of a stream; the file appears whole or not at all. Gives the path it was written to."""
+    if format_of(Path(path), format, "sinks") not in _APPENDING:
+        # a sink of another package takes the stream as a whole
+        return write(PhysicalStream.concat(chunks, schema=schema), path, format=format, overwrite=overwrite)
+    with appending(schema, path, format=format, overwrite=overwrite) as append:
+        for chunk in chunks:
+            append(chunk)
+    return Path(os.path.realpath(path))
+
+
+@contextmanager
+def appending(
+    schema: Schema,
+    path: str | Path,
+    *,
+    format: str | None = None,  # noqa: A002  # the word users know
+    overwrite: bool = False,
+) -> Iterator[Append]:
+    """What writes chunk after chunk; the file appears at the end, and not at all where something fails."""
+    place = Path(os.path.realpath(path))
+    kind = format_of(place, format, "sinks")
+    if kind not in _APPENDING:
+        raise InputError(f"events cannot be written to {kind} chunk by chunk", fix=f"use {', '.join(_APPENDING)}")
+    with replacing(place, overwrite=overwrite) as temporary, _APPENDING[kind](temporary, schema) as append:
+        yield append
+
+
+@contextmanager
+def _jsonl(path: Path, schema: Schema) -> Iterator[Append]:
+    with path.open("w", encoding="utf-8") as file:
+        yield lambda chunk: file.writelines(chunk.json_lines())
+
+
+@contextmanager
+def _csv(path: Path, schema: Schema) -> Iterator[Append]:
+    with path.open("wb") as file:
+        pv.write_csv(table_for_csv(PhysicalStream.empty(schema)), file)
+        rows_only = pv.WriteOptions(include_header=False)
+        yield lambda chunk: pv.write_csv(table_for_csv(chunk), file, rows_only)
+
+
+@contextmanager
+def _parquet(path: Path, schema: Schema) -> Iterator[Append]:
+    with pq.ParquetWriter(path, _table(PhysicalStream.empty(schema)).schema, write_page_checksum=True) as writer:
+        yield lambda chunk: writer.write_table(_table(chunk))
+
+
+@contextmanager
+def _ipc(path: Path, schema: Schema) -> Iterator[Append]:
+    with pa.ipc.new_file(str(path), _table(PhysicalStream.empty(schema)).schema) as writer:
+        yield lambda chunk: writer.write_table(_table(chunk), max_chunksize=1 << 16)
+
+
+def _table(chunk: PhysicalStream) -> pa.Table:
+    return with_metadata(table_of(chunk), chunk.schema)
+
+
+_APPENDING: Final[dict[str, Callable[[Path, Schema], AbstractContextManager[Append]]]] = {
+    "jsonl": _jsonl,
+    "csv": _csv,
+    "parquet": _parquet,
+    "ipc": _ipc,
 }

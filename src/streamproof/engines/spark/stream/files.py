@@ -48,8 +48,8 @@ from streamproof.engines.spark.stream.spool import refuse_damaged, rejected, spa
 from streamproof.engines.spark.stream.wire import INPUT, BucketInput, ddl, record
 from streamproof.errors import InputError
 from streamproof.events.files import ColumnMapping
+from streamproof.events.files.binary import read_metadata
 from streamproof.events.files.mapping import layout_of
-from streamproof.events.files.metadata import read_metadata
 from streamproof.events.schema import Schema
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes

@@ -27,8 +27,8 @@ from streamproof.engines.spark.stream.checkpoint import ANEW
 from streamproof.engines.spark.stream.ledger import FileLedger, FileRecord, SpooledFile, digest_of_file
 from streamproof.errors import InputError
 from streamproof.events.files import ColumnMapping, Reader, read
+from streamproof.events.files.binary import with_metadata
 from streamproof.events.files.mapping import layout_of
-from streamproof.events.files.metadata import with_metadata
 from streamproof.events.files.writer import table_of
 from streamproof.events.schema import FLOAT64, INT64, NULL, STRING, Schema, type_of_arrow
 from streamproof.events.stream import CONTROL, PhysicalStream

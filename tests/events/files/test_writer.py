@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamproof.errors import InputError
 from streamproof.events.files import read, write
-from streamproof.events.files.chunks import write_chunks
+from streamproof.events.files.writer import write_chunks
 from streamproof.events.schema import Schema
 from streamproof.events.stream import PhysicalStream
 from tests.events.strategies import legal_events, schemas
