@@ -26,6 +26,7 @@ def test_chunks_read_back_as_the_whole(
     stream = PhysicalStream.from_events(data.draw(legal_events(schema)), schema=schema)
     size = data.draw(st.integers(1, 5))
     chunks = [stream.slice(start, size) for start in range(0, len(stream), size)]
+    chunks.insert(data.draw(st.integers(0, len(chunks))), PhysicalStream.empty(schema))
     folder = tmp_path_factory.mktemp("chunks")
     whole = write(stream, folder / f"whole.{ending}")
     parts = write_chunks(schema, iter(chunks), folder / f"parts.{ending}")

@@ -237,7 +237,12 @@ def _csv(path: Path, schema: Schema) -> Iterator[Append]:
     with path.open("wb") as file:
         pv.write_csv(table_for_csv(PhysicalStream.empty(schema)), file)
         rows_only = pv.WriteOptions(include_header=False)
-        yield lambda chunk: pv.write_csv(table_for_csv(chunk), file, rows_only)
+
+        def append(chunk: PhysicalStream) -> None:
+            if len(chunk):  # for no rows Arrow writes the memory that it happens to have
+                pv.write_csv(table_for_csv(chunk), file, rows_only)
+
+        yield append
 
 
 @contextmanager
