@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamproof.errors import InputError
+from streamproof.events.event import Cti, Insert
 from streamproof.events.files import read, write
 from streamproof.events.files.writer import write_chunks
 from streamproof.events.schema import Schema
@@ -33,6 +34,18 @@ def test_chunks_read_back_as_the_whole(
     found = read(parts, schema=schema, unit=schema.unit).stream()
     assert found == read(whole, schema=schema, unit=schema.unit).stream()
     assert found == stream or not len(stream)  # an empty file of lines may as well be an empty history
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet", "arrow"])
+def test_an_empty_stretch_between_others_leaves_no_trace(ending: str, tmp_path: Path) -> None:
+    stream = PhysicalStream.from_events([Insert("a", 1, 5, {}), Cti(9)], schema=Schema())
+    empty = PhysicalStream.empty(Schema())
+    torn = PhysicalStream.concat([empty, stream.slice(0, 1), empty, stream.slice(1, 1), empty], schema=Schema())
+    for path in (
+        write(torn, tmp_path / f"whole.{ending}"),
+        write_chunks(Schema(), [empty, torn, empty], tmp_path / f"parts.{ending}"),
+    ):
+        assert read(path).stream() == stream
 
 
 def test_nothing_is_left_behind_where_a_chunk_fails(tmp_path: Path) -> None:

@@ -141,7 +141,9 @@ def table_for_csv(content: PhysicalStream | History) -> pa.Table:
             table = table.set_column(index, field.name, _times_in_text(column))
         elif pa.types.is_null(field.type):
             table = table.set_column(index, field.name, column.cast(pa.string()))
-    return table
+    # for an empty stretch between others, Arrow would write the memory that it happens to have
+    torn = any(not len(part) for column in table.columns for part in column.chunks)
+    return table.combine_chunks() if torn else table
 
 
 def _times_in_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -239,7 +241,7 @@ def _csv(path: Path, schema: Schema) -> Iterator[Append]:
         rows_only = pv.WriteOptions(include_header=False)
 
         def append(chunk: PhysicalStream) -> None:
-            if len(chunk):  # for no rows Arrow writes the memory that it happens to have
+            if len(chunk):
                 pv.write_csv(table_for_csv(chunk), file, rows_only)
 
         yield append
