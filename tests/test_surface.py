@@ -243,8 +243,8 @@ def methods_called(tmp: Path) -> dict[str, Call]:
         "Job": [
             right(job().run, {"S": EVENTS}, validators={"S": sp.Validator()}),
             right(job("local").run, {"S": EVENTS}), right(job("local").start, {}, keep_history=True, keep_late=True),
-            right(job().load, {"S": EVENTS}, {}), right(job().check, {"S": SCHEMA}),
-            right(job().run_loaded, job().load({"S": EVENTS}, {})),
+            right(job().open, {"S": EVENTS}), right(job().check, {"S": SCHEMA}),
+            right(job().sql, {"S": EVENTS}),
         ],
         "Run": [right(job().run({"S": EVENTS}).picture, width=50),
                 *(right(getattr(job().run({"S": EVENTS}), name)) for name in ("to_arrow", "to_pandas", "to_polars"))],
@@ -322,6 +322,7 @@ def test_every_public_method_is_called_here(owner: type, tmp_path: Path) -> None
         "anti_join",
         "batch",
         "stream",
+        "stream_files",
         "add_inlet",
         "schemas",
         "place",

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from streamproof.disorder.api import make_disorder as make_disorder
     from streamproof.disorder.api import register_sources as register_sources
     from streamproof.engines.job import Job as Job
-    from streamproof.engines.job import Run as Run
     from streamproof.engines.job import on as on
     from streamproof.engines.local.metrics import Metrics as Metrics
     from streamproof.engines.local.processor import Processor as Processor
     from streamproof.engines.local.query import RunningQuery as RunningQuery
     from streamproof.engines.local.trace import trace as trace
+    from streamproof.engines.results import Run as Run
     from streamproof.errors import InfrastructureError as InfrastructureError
     from streamproof.errors import InputError as InputError
     from streamproof.errors import PlanError as PlanError
@@ -109,11 +109,12 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "disorder.api": "Analysis analyze make_disorder register_sources",
-    "engines.job": "Job Run on",
+    "engines.job": "Job on",
     "engines.local.metrics": "Metrics",
     "engines.local.processor": "Processor",
     "engines.local.query": "RunningQuery",
     "engines.local.trace": "trace",
+    "engines.results": "Run",
     "errors": "InfrastructureError InputError PlanError RunError StreamproofError",
     "events.batch": "Batch",
     "events.compare": "explain_difference same_bag same_snapshots",

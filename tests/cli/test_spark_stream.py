@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from streamproof.cli.spark_stream import refuse_mode
+from streamproof.cli.run import refuse_mode
 from streamproof.errors import InputError
+from streamproof.events.physical import to_history
+from streamproof.events.schema import Schema
+from streamproof.events.stream import PhysicalStream
 from tests.cli.conftest import Done
 
 PLAN = {"op": "agg", "in": {"op": "source", "name": "S"}, "window": {"type": "tumbling", "size": 10},
@@ -37,6 +40,26 @@ def test_a_stream_gives_the_rows_of_the_oracle(run: Callable[..., Done], lay: Ca
     assert (streamed.code, wanted.code) == (0, 0), streamed.err
     assert sorted(streamed.out.splitlines()) == sorted(wanted.out.splitlines())
     assert len(wanted.rows) == 5
+
+
+def test_a_stream_gives_events(run: Callable[..., Done], lay: Callable[..., Path], tmp_path: Path) -> None:
+    """Inserts, retractions and CTIs as they came out, here and in a folder; they add up to the history."""
+    first = [{"id": f"e{n}", "le": n, "re": n + 1, "payload": {"v": n}} for n in range(12)]
+    late = [{"kind": "insert", "id": "late", "le": 2, "re": 3, "payload": {"v": 90}}]
+    place = tmp_path / "S"
+    place.mkdir()
+    for number, events in enumerate((first, late)):
+        lay(f"S/{number}.jsonl", [{"kind": "insert", **event} for event in events])
+    given = lay("plan.json", PLAN), "--input", f"S={place}", "--engine", "spark", "--mode", "stream"
+    done = run("run", *given, "--emit", "events")
+    assert done.code == 0, done.err
+    assert {row["kind"] for row in done.rows} == {"insert", "retract", "cti"}
+    assert done.rows[-1] == {"kind": "cti", "t": "inf"}
+    added_up = to_history([PhysicalStream.from_dicts(done.rows, schema=Schema.of({"n": "int64", "s": "int64"}))])
+    assert sorted(line["payload"]["s"] for line in run("run", *given, "--json").rows) == [21, 135]
+    assert [row.payload["s"] for row in added_up.to_rows()] == [135, 21]
+    kept = run("run", *given, "--emit", "events", "--out", "kept")
+    assert f"{len(done.rows)} events in kept" in kept.err
 
 
 def test_spark_is_the_default(

@@ -236,7 +236,7 @@ def _read_file(path: Path, **options: Any) -> None:
     from streamproof.events.marbles import marbles
 
     reader = read(path, **options)
-    loaded = load("S", reader)
+    loaded = load("S", reader).checked()
     loaded.history()
     assert reader.schema == loaded.schema
     marbles(reader.stream(), rows=5)
@@ -282,7 +282,7 @@ def events(data: bytes, folder: Path) -> None:
     except (ValueError, RecursionError):
         return  # the user's own
     if isinstance(documents, list) and all(isinstance(one, dict) for one in documents):
-        load("S", documents).history()
+        load("S", documents).checked().history()
 
 
 @target("csv", "events/files/__init__.py:read", words=f'{_LAYOUT} {_TIMES} , ; " "" \\r\\n \\n le,re,v')

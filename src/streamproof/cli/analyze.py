@@ -10,6 +10,7 @@ import typer
 
 from streamproof.cli.outputs import refuse_outputs
 from streamproof.cli.screen import note, print_line, progress, safe_text
+from streamproof.disorder.analysis import analyze_file
 from streamproof.disorder.units import TimeUnit, read_unit
 from streamproof.errors import InputError
 from streamproof.events.files.listing import read_separator
@@ -51,7 +52,6 @@ def analyze(
     json: Annotated[bool, typer.Option("--json", help="The figures, and errors, as JSON.")] = False,
 ) -> None:
     """Say how disordered a stream is, what a watermark delay would lose, and which one to choose."""
-    from streamproof.disorder.analysis import analyze_file  # noqa: PLC0415  # compiled code, loaded when used
 
     ticks = _unit(unit)
     if on not in ("auto", "spark", "here"):

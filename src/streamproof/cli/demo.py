@@ -10,7 +10,8 @@ from streamproof import extensions
 from streamproof.cli.demo_proof import prove
 from streamproof.cli.plans import load_plan
 from streamproof.cli.screen import out, show_history
-from streamproof.engines.job import Run, on
+from streamproof.engines.job import on
+from streamproof.engines.results import Run
 from streamproof.errors import InputError
 from streamproof.events.files import ColumnMapping, read
 from streamproof.events.history import History

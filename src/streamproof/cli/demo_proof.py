@@ -18,11 +18,26 @@ from rich.markup import escape
 
 from streamproof.cli.plans import load_plan
 from streamproof.cli.screen import note, out
+from streamproof.cli.verify import save_found, show_result
 from streamproof.engines.job import Job, on
+from streamproof.engines.spark.output import read_output
+from streamproof.engines.spark.session import session
+from streamproof.engines.spark.sinks import FileSink
+from streamproof.events.event import Cti
 from streamproof.events.files import ColumnMapping, read
+from streamproof.events.files.rejects import free_name
+from streamproof.events.files.writer import table_of
 from streamproof.events.history import History, explain_difference
 from streamproof.events.schema import Schema
 from streamproof.events.stream import PhysicalStream
+from streamproof.events.time import FOREVER
+from streamproof.kernels.join import JoinKernel
+from streamproof.kernels.store_loops import KEY, LE, RE
+from streamproof.report.verification import write_report
+from streamproof.workbench import intent as I  # noqa: N812
+from streamproof.workbench.pieces import reordered
+from streamproof.workbench.runner import Options, run_suite
+from streamproof.workbench.suite import Suite
 
 FILES = 6
 
@@ -50,8 +65,6 @@ def prove(folder: Path) -> None:
 
 
 def _both_ways(folder: Path) -> tuple[History, History]:
-    from streamproof.engines.spark.session import session  # noqa: PLC0415  # the first use of Spark
-
     started = perf_counter()
     note("starting Spark: this takes some seconds")
     spark = session(**{"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"})
@@ -82,9 +95,6 @@ def _month(folder: Path) -> PhysicalStream:
 
 def _live(job: Job, month: PhysicalStream, place: Path, spark: Any) -> History:
     """The month out of order, file by file, in two runs over one checkpoint."""
-    from streamproof.engines.spark.output import read_output  # noqa: PLC0415
-    from streamproof.engines.spark.sinks import FileSink  # noqa: PLC0415
-    from streamproof.events.files.writer import table_of  # noqa: PLC0415
 
     late = disordered(month)
     size = -(-len(late) // FILES)
@@ -106,9 +116,6 @@ def _live(job: Job, month: PhysicalStream, place: Path, spark: Any) -> History:
 
 def disordered(month: PhysicalStream) -> PhysicalStream:
     """The events as they might arrive, with CTIs that fit, and the end of time."""
-    from streamproof.events.event import Cti  # noqa: PLC0415
-    from streamproof.events.time import FOREVER  # noqa: PLC0415
-    from streamproof.workbench.pieces import reordered  # noqa: PLC0415
 
     events = sorted((e for e in month.to_events() if not isinstance(e, Cti)), key=lambda event: event.le)
     moved = reordered([*events, Cti(FOREVER)], random.Random(7), most=400)  # noqa: S311  # test data, not secrets
@@ -121,8 +128,6 @@ def disordered(month: PhysicalStream) -> PhysicalStream:
 @contextmanager
 def planted_bug() -> Iterator[None]:
     """While it lasts, followed_by also takes events that start together."""
-    from streamproof.kernels.join import JoinKernel  # noqa: PLC0415
-    from streamproof.kernels.store_loops import KEY, LE, RE  # noqa: PLC0415
 
     right = JoinKernel._meet  # what a bug would be in
 
@@ -142,13 +147,6 @@ def planted_bug() -> Iterator[None]:
 
 
 def _found_out() -> None:
-    from streamproof.cli.verify import save_found, show_result  # noqa: PLC0415
-    from streamproof.events.files.rejects import free_name  # noqa: PLC0415
-    from streamproof.report.verification import write_report  # noqa: PLC0415
-    from streamproof.workbench import intent as I  # noqa: N812, PLC0415
-    from streamproof.workbench.runner import Options, run_suite  # noqa: PLC0415
-    from streamproof.workbench.suite import Suite  # noqa: PLC0415
-
     left, right = I.stream(), I.stream()
     plain = I.events(pattern="dense", speculative=False)
     joins = (

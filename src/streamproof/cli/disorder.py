@@ -11,6 +11,9 @@ import typer
 
 from streamproof.cli.plans import look_here
 from streamproof.cli.screen import note, print_line, progress, show_pairs
+from streamproof.disorder.config import read_configuration
+from streamproof.disorder.generate import generate_disorder
+from streamproof.disorder.units import shown
 from streamproof.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,8 +37,6 @@ def disorder(
     json: Annotated[bool, typer.Option("--json", help="The manifests, and errors, as JSON, one per line.")] = False,
 ) -> None:
     """Make disordered streams from a real one: the factor is hit to the event, or the highest reachable is said."""
-    from streamproof.disorder.config import read_configuration  # noqa: PLC0415  # compiled code, loaded when used
-    from streamproof.disorder.generate import generate_disorder  # noqa: PLC0415
 
     if modules:
         look_here()
@@ -72,8 +73,6 @@ def _show(made: list[DataSet]) -> None:
 
 
 def _row(name: str, manifest: Mapping[str, Any]) -> tuple[str, ...]:
-    from streamproof.disorder.units import shown  # noqa: PLC0415
-
     def share(of: str) -> str:
         part = manifest[of]
         return f"{part['factor']:.4g} % ({part['events']:,})"

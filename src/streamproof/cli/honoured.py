@@ -16,6 +16,8 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand
 
+from streamproof import extensions
+from streamproof.engines.base import capabilities_of
 from streamproof.errors import InputError
 
 Given = Mapping[str, Any]
@@ -39,6 +41,17 @@ def _to(given: Given) -> str:
     return "-" if text == "-" else text.partition("://")[0] if "://" in text else "folder"
 
 
+def _honours(option: str, given: Given) -> bool:
+    """Whether the engine of a run honours an option, in the way in which it is to run."""
+    offered = capabilities_of(given["engine"])
+    return option in (offered.stream_options if _streams(given) else offered.options)
+
+
+def _takes_dsn(name: str) -> bool:
+    """Whether a server can be named for an engine; one that is not registered is a mode of another."""
+    return name in extensions.names("engines") and "dsn" in capabilities_of(name).options
+
+
 def _streams(given: Given) -> bool:
     return bool(given["mode"] == "stream")
 
@@ -54,14 +67,21 @@ def _shows_table(given: Given) -> bool:
 _BATCH: Final = Needs("without --mode stream", lambda given: not _streams(given))
 _RUNS: Final = Needs("without --mode stream and --show-sql", _runs)
 _NO_SQL: Final = Needs("without --show-sql", lambda given: not given["show_sql"])
-_LOCAL: Final = Needs("with --engine local", lambda given: given["engine"] == "local" and not given["show_sql"])
 _HERE: Final = Needs("without --on here", lambda given: given["on"] != "here")
 _DRAWS: Final = Needs("without --replay, which judges one saved case", lambda given: given["replay"] is None)
 _SUITE: Final = Needs(
     "with a suite; a plan with --input runs in one process to its end",
     lambda given: given["replay"] is None and not given["input"],
 )
-_POSTGRES: Final = Needs("with --engine postgres", lambda given: given["engine"] == "postgres")
+
+
+def _honoured(option: str, words: str) -> Needs:
+    """An option of some engines: their `Capabilities` say which."""
+    return Needs(words, lambda given: not given["show_sql"] and _honours(option, given))
+
+
+_LIVE: Final = "with --engine local"
+_NUMBERS: Final = "with --engine local or --mode stream"
 
 CONDITIONS: Final[Mapping[str, Mapping[str, Needs]]] = {
     "run": {
@@ -76,20 +96,20 @@ CONDITIONS: Final[Mapping[str, Mapping[str, Needs]]] = {
             "with --on-error dead_letter, and without --mode stream, which keeps them beside its output",
             lambda given: given["on_error"] == "dead_letter" and _runs(given),
         ),
-        "dsn": _POSTGRES,
+        "dsn": Needs("with --engine postgres", lambda given: _honours("dsn", given)),
         "growing": Needs(
-            "with --mode stream --checkpoint FOLDER", lambda given: _streams(given) and given["checkpoint"] is not None
+            "with --mode stream --checkpoint FOLDER",
+            lambda given: given["checkpoint"] is not None and _streams(given) and _honours("growing", given),
         ),
-        "emission": Needs("with --engine local or --mode stream", lambda g: g["engine"] == "local" or _streams(g)),
-        "batch_size": _LOCAL,
-        "savepoint": _LOCAL,
-        "from_savepoint": _LOCAL,
-        "late_file": _LOCAL,
-        "on_module_error": _LOCAL,
+        "emission": Needs(_NUMBERS, lambda given: _honours("emission", given)),
+        **{
+            name: _honoured(name, _LIVE)
+            for name in ("batch_size", "savepoint", "from_savepoint", "late_file", "on_module_error")
+        },
         "module_letters": Needs(
             "with --on-module-error dead-letter", lambda given: given["on_module_error"] == "dead-letter"
         ),
-        "metrics": Needs("with --engine local or --mode stream", lambda g: g["engine"] == "local" or _streams(g)),
+        "metrics": Needs(_NUMBERS, lambda given: _honours("metrics", given)),
         "show_sql": _BATCH,
         "limit": Needs("where a table is shown: without --json, --out, --emit events and --show-sql", _shows_table),
     },
@@ -128,7 +148,7 @@ CONDITIONS: Final[Mapping[str, Mapping[str, Needs]]] = {
         "oracle": _DRAWS,
         "dsn": Needs(
             "with --engine postgres, --oracle postgres or --replay",
-            lambda g: "postgres" in (g["engine"] or ()) or g["oracle"] == "postgres" or g["replay"] is not None,
+            lambda g: g["replay"] is not None or any(map(_takes_dsn, (*(g["engine"] or ()), g["oracle"]))),
         ),
         "cases": _DRAWS,
         "seed": _DRAWS,

@@ -11,6 +11,9 @@ import io
 import os
 import sys
 import warnings
+from typing import TextIO
+
+from streamproof.errors import PlanWarning
 
 NOT_HERE = "PYTHONSAFEPATH"  # for processes that are started: no modules from the current folder
 READER_GONE = 141  # 128 + SIGPIPE, as other programs end whose reader, e.g. head, has seen enough
@@ -35,15 +38,29 @@ def command(arguments: list[str], *, alone: bool = False) -> int:
 
     with ending(as_json="--json" in arguments) as end:
         from streamproof.cli.commands import app  # noqa: PLC0415
-        from streamproof.cli.screen import show_warning  # noqa: PLC0415
         from streamproof.cli.stopping import listen  # noqa: PLC0415
 
         if alone:
             listen()
         with warnings.catch_warnings():
-            warnings.showwarning = show_warning
+            warnings.showwarning = _show_warning
             end.run(app, arguments)
     return end.code
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning of ours is a remark; one of a library looks as everywhere."""
+    from streamproof.cli.screen import note  # noqa: PLC0415  # loaded by commands that show more than help
+
+    ours = issubclass(category, PlanWarning)
+    note(f"warning: {message}" if ours else warnings.formatwarning(message, category, filename, lineno).rstrip())
 
 
 def _end_at_once_if_told() -> None:

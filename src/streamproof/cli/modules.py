@@ -10,6 +10,7 @@ import typer
 from streamproof.cli.plans import registry_of
 from streamproof.cli.screen import print_line, safe_text, show_pairs
 from streamproof.errors import PlanError, did_you_mean
+from streamproof.kernels.modulecheck import check_module
 from streamproof.plan.library import installed
 from streamproof.plan.modules import Clipping, Module, Registry, Restriction
 
@@ -53,7 +54,6 @@ def check(
     json: Annotated[bool, typer.Option("--json", help="The report as one JSON object.")] = False,
 ) -> None:
     """Try a module on random windows, and say what it does not keep to. Exit code 1 if there is something."""
-    from streamproof.kernels.modulecheck import check_module  # noqa: PLC0415  # loads what a listing does not need
 
     module = _find(registry_of([*(context.obj or []), *(load or [])], installed()), name)
     report = check_module(

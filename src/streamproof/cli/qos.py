@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streamproof.cli.screen import note, print_line, show_pairs
+from streamproof.pictures.service_curves import draw_curves
+from streamproof.qos.admission import Admitted
+from streamproof.qos.config import load_config
+from streamproof.qos.exact import shown, shown_ms
+from streamproof.qos.study import study
 
 if TYPE_CHECKING:
     from streamproof.qos.admission import Decision
@@ -30,8 +35,6 @@ def qos(
 
     Exit code 0 when all are admitted, 1 when one is refused.
     """
-    from streamproof.qos.config import load_config  # noqa: PLC0415  # loads the compiler of the simulation
-    from streamproof.qos.study import study  # noqa: PLC0415
 
     read = load_config(config)
     found = study(read)
@@ -63,9 +66,6 @@ def _show(config: Config, found: Study) -> None:
 
 
 def _row(decision: Decision) -> tuple[str, ...]:
-    from streamproof.qos.admission import Admitted  # noqa: PLC0415
-    from streamproof.qos.exact import shown, shown_ms  # noqa: PLC0415
-
     if not isinstance(decision, Admitted):
         return decision.query.name, "no", "–", "–"
     bounds = (f"≤ {shown_ms(decision.delay_bound)}", f"≤ {shown(decision.backlog_bound)}")
@@ -82,8 +82,6 @@ def _outcomes(simulation: Mapping[str, Mapping[str, Outcome]], refused: Collecti
 
 
 def _draw(found: Study, path: Path, *, overwrite: bool) -> None:
-    from streamproof.pictures.service_curves import draw_curves  # noqa: PLC0415
-
     misses: Mapping[str, Mapping[str, float]] | None = None
     if found.simulation is not None:
         misses = {p: {n: got.miss_percent for n, got in by.items()} for p, by in found.simulation.items()}

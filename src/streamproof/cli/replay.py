@@ -12,6 +12,8 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from streamproof.cli.screen import err, note, print_line
+from streamproof.disorder.replaying import Recording, Replay
+from streamproof.disorder.targets import open_target
 from streamproof.disorder.units import read_unit
 from streamproof.events.files.listing import read_separator
 
@@ -48,8 +50,6 @@ def replay(
     ] = False,
 ) -> None:
     """Play a stream back: every row is delivered when it is due, so that the delays are kept."""
-    from streamproof.disorder.replaying import Recording, Replay  # noqa: PLC0415  # compiled code, loaded when used
-    from streamproof.disorder.targets import open_target  # noqa: PLC0415
 
     recording = Recording(
         file,

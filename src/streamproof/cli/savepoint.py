@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from streamproof.documents import existing
+from streamproof.engines.base import LiveQuery
 from streamproof.engines.claims import Claim, plain, refuse_other
-from streamproof.engines.local.query import RunningQuery
 from streamproof.engines.sealed import fitting, opened, sealed
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.files.listing import files_at
@@ -34,7 +34,7 @@ class Interrupted:
 
 
 def save(
-    path: Path, query: RunningQuery, *, claim: Claim, positions: Mapping[str, int], written: Mapping[str, int],
+    path: Path, query: LiveQuery, *, claim: Claim, positions: Mapping[str, int], written: Mapping[str, int],
     files: Mapping[str, Path],
 ) -> None:  # fmt: skip
     """Write down how far a run has come; an older file of this name is replaced."""
@@ -57,7 +57,7 @@ def load(path: Path, *, claim: Claim, files: Mapping[str, Path]) -> Interrupted:
         return Interrupted(savepoint, about["positions"], about["written"])
 
 
-def restore(query: RunningQuery, interrupted: Interrupted, path: Path) -> None:
+def restore(query: LiveQuery, interrupted: Interrupted, path: Path) -> None:
     """Let the query go on where it was interrupted."""
     try:
         query.restore(interrupted.savepoint)

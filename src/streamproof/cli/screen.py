@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import json
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from streamproof.errors import PlanWarning, StreamproofError, printable
+from streamproof.errors import StreamproofError, printable
 from streamproof.events.history import History
 from streamproof.events.time import show_moment
 
@@ -77,16 +75,20 @@ def show_error(error: StreamproofError, *, as_json: bool) -> None:
 
 def show_history(history: History, *, most: int) -> None:
     """The first rows of a history as a table, and how many there are."""
+    show_head(history, len(history), most=most)
+
+
+def show_head(head: History, rows: int, *, most: int) -> None:
+    """The first rows of a history of so many rows as a table."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("from", "to", *history.schema.names):
+    for name in ("from", "to", *head.schema.names):
         table.add_column(escape(safe_text(name)), no_wrap=True)
-    head = History(history.schema, history.rows.slice(0, min(most, history.rows.num_rows)))
-    for row in head.to_rows()[:most]:
-        cells = (_cell(row.payload[name]) for name in history.schema.names)
-        table.add_row(*(show_moment(tick, history.schema.unit) for tick in (row.le, row.re)), *cells)
+    for row in History(head.schema, head.rows.slice(0, min(most, head.rows.num_rows))).to_rows()[:most]:
+        cells = (_cell(row.payload[name]) for name in head.schema.names)
+        table.add_row(*(show_moment(tick, head.schema.unit) for tick in (row.le, row.re)), *cells)
     _print_whole(table)
-    more = f"; the first {most} are shown, --out FILE or --json gives all" if len(history) > most else ""
-    note(counted(len(history), "row") + more)
+    more = f"; the first {most} are shown, --out FILE or --json gives all" if rows > most else ""
+    note(counted(rows, "row") + more)
 
 
 def _cell(value: object) -> str:
@@ -132,16 +134,3 @@ def progress(what: str) -> Iterator[Doing]:
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield Doing(what, lambda text: bar.update(task, description=text))
-
-
-def show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """A warning of ours is a remark; one of a library looks as everywhere."""
-    ours = issubclass(category, PlanWarning)
-    note(f"warning: {message}" if ours else warnings.formatwarning(message, category, filename, lineno).rstrip())

@@ -17,13 +17,18 @@ from rich.table import Table
 from streamproof.cli.inputs import mapping_for
 from streamproof.cli.plans import load_plan, registry_of
 from streamproof.cli.screen import err, note, print_line, safe_text, show_pairs
-from streamproof.cli.warm_up import is_cold
+from streamproof.engines.local.warming import is_cold
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.files import read
 from streamproof.events.files.writer import check_target, replacing
+from streamproof.qos import serve_report
+from streamproof.qos.costs import PushCost, measured
+from streamproof.qos.replay import Replay
+from streamproof.qos.serve_config import load_serve_config
+from streamproof.qos.serve_report import HEADER, row
+from streamproof.qos.serving import serve as make_ready
 
 if TYPE_CHECKING:
-    from streamproof.qos.replay import Replay
     from streamproof.qos.serve_config import ServeConfig, ServeQuery
     from streamproof.qos.server import Costs, Registration
     from streamproof.qos.serving import Serving, Tick
@@ -47,8 +52,6 @@ def serve(
 
     Exit code 0 when every query was admitted and kept its bounds, 1 otherwise.
     """
-    from streamproof.qos import serve_report  # noqa: PLC0415  # loads the engine
-    from streamproof.qos.serve_config import load_serve_config  # noqa: PLC0415
 
     if duration is not None and not 0 < duration < MOST_SECONDS:
         fix = "give seconds, e.g. --duration 60"
@@ -102,8 +105,6 @@ def _register(config: ServeConfig, modules: list[str]) -> tuple[list[Registratio
 
 
 def _replays(config: ServeConfig, query: ServeQuery) -> dict[str, Replay]:
-    from streamproof.qos.replay import Replay  # noqa: PLC0415
-
     found = {}
     for name, given in query.inputs.items():
         mapping = mapping_for(name, [given.mapping] if given.mapping else [])
@@ -115,8 +116,6 @@ def _replays(config: ServeConfig, query: ServeQuery) -> dict[str, Replay]:
 
 
 def _admit(config: ServeConfig, query: ServeQuery, streams: Mapping[str, Replay], modules: list[str]) -> Registration:
-    from streamproof.qos.costs import PushCost, measured  # noqa: PLC0415
-
     arrivals = {name: given.arrival or streams[name].arrival() for name, given in query.inputs.items()}
     cost: Costs
     if isinstance(query.cost, PushCost):
@@ -135,8 +134,6 @@ def _admit(config: ServeConfig, query: ServeQuery, streams: Mapping[str, Replay]
 
 
 def _run(config: ServeConfig, replays: Mapping[str, Mapping[str, Replay]], seconds: float, *, quiet: bool) -> Serving:
-    from streamproof.qos.serving import serve as make_ready  # noqa: PLC0415
-
     serving = make_ready(config.server, replays)
     with _live(quiet=quiet or not err.is_terminal) as tick:
         return serving.run(seconds, on_tick=tick)
@@ -153,8 +150,6 @@ def _live(*, quiet: bool) -> Iterator[Tick | None]:
 
 
 def _table(serving: Serving) -> Table:
-    from streamproof.qos.serve_report import HEADER, row  # noqa: PLC0415
-
     table = Table(box=None, pad_edge=False, header_style="bold", title=f"{serving.elapsed:.0f} s", title_justify="left")
     for name in HEADER:
         table.add_column(name, justify="left" if name in ("query", "misses") else "right")

@@ -11,6 +11,7 @@ from streamproof.cli.inputs import input_files, open_input, rejected
 from streamproof.cli.plans import load_plan, read_horizon, registry_of
 from streamproof.cli.screen import note, print_line
 from streamproof.engines.job import on
+from streamproof.engines.local.trace import trace as follow
 from streamproof.plan import nodes
 
 
@@ -31,7 +32,6 @@ def trace(
     json: Annotated[bool, typer.Option("--json", help="One JSON object, and errors as JSON.")] = False,
 ) -> None:
     """Follow one event: what it became, which windows it touched, what was taken back, and when it was sealed."""
-    from streamproof.engines.local.trace import trace as follow  # noqa: PLC0415  # loads the kernels
 
     job = on(load_plan(plan), "local", horizon=read_horizon(horizon), modules=registry_of(modules))
     declared = {node.name: node.schema for node in nodes.walk(job.plan) if isinstance(node, nodes.Source)}

@@ -6,6 +6,7 @@ import json as jsonlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Annotated, Any
@@ -19,6 +20,16 @@ from streamproof.cli.plans import load_plan, look_here, registry_of
 from streamproof.cli.screen import err, note, out, print_line
 from streamproof.errors import InputError
 from streamproof.events.files.writer import check_target
+from streamproof.pictures.timeline import as_text
+from streamproof.report.verification import write_report
+from streamproof.workbench import bench, repro
+from streamproof.workbench.doors import printed
+from streamproof.workbench.modules import all_modules
+from streamproof.workbench.own_plan import verify_plan
+from streamproof.workbench.picture import timeline_of
+from streamproof.workbench.repro import name_of, pytest_file, save
+from streamproof.workbench.runner import Options, run_suite
+from streamproof.workbench.verdict import EXIT_CODES
 
 REPROS = Path("streamproof-repros")
 SECONDS_BETWEEN_LINES = 30
@@ -68,7 +79,6 @@ def verify(
     if not suite:
         fix = "give smoke, full, large, deep, fuzz, a file, or --replay FILE"
         raise InputError("no suite is given", at="streamproof verify", fix=fix)
-    from streamproof.workbench.runner import Options  # noqa: PLC0415  # loaded by those who verify
 
     options = Options(
         engines=tuple(engine or ()), oracle=oracle, dsn=dsn, cases=cases, seed=seed, jobs=jobs,
@@ -77,8 +87,6 @@ def verify(
     files = None if input is None else (input, map or [])
     results = [_run(name, options, repros, files, modules, json=json) for name in suite]
     if report is not None:
-        from streamproof.report.verification import write_report  # noqa: PLC0415
-
         write_report(results, report, overwrite=overwrite)
         note(f"report: {report}")
     if json:
@@ -90,9 +98,6 @@ def _run(
     name: str, options: Any, folder: Path, files: tuple[list[str], list[str]] | None, modules: list[str] | None, *,
     json: bool,
 ) -> Any:  # fmt: skip
-    from streamproof.workbench.modules import all_modules  # noqa: PLC0415
-    from streamproof.workbench.own_plan import verify_plan  # noqa: PLC0415
-    from streamproof.workbench.runner import run_suite  # noqa: PLC0415
 
     with _bar(name) as advance:
         if files is None:
@@ -137,7 +142,6 @@ def _bar(name: str) -> Iterator[Callable[[int, int, int], None]]:
 
 def save_found(result: Any, folder: Path) -> None:
     """Every shrunk case as a repro file and as a test."""
-    from streamproof.workbench.repro import name_of, pytest_file, save  # noqa: PLC0415
 
     for one in result.found:
         place = folder / f"{name_of(one)}.json"
@@ -181,10 +185,6 @@ def _show_coverage(result: Any) -> None:
 
 
 def _show_found(one: Any, place: Path) -> None:
-    from streamproof.pictures.timeline import as_text  # noqa: PLC0415
-    from streamproof.workbench.doors import printed  # noqa: PLC0415
-    from streamproof.workbench.picture import timeline_of  # noqa: PLC0415
-
     law = f" (law: {one.verdict.law})" if one.verdict.law else ""
     out.print(
         f"\n[bold red]{one.verdict.word}[/] {one.engine}: {escape(one.verdict.kind)}{law}, {one.case.size} events"
@@ -197,9 +197,6 @@ def _show_found(one: Any, place: Path) -> None:
 
 def _replayed(path: Path, engines: list[str], dsn: str | None, *, json: bool) -> int:
     """Judge one saved case, on its engine or on others."""
-    from dataclasses import replace  # noqa: PLC0415
-
-    from streamproof.workbench import bench, repro  # noqa: PLC0415
 
     saved = repro.load(path)
     code = 0
@@ -218,8 +215,6 @@ def _replayed(path: Path, engines: list[str], dsn: str | None, *, json: bool) ->
 
 
 def _exit_code(result: Any) -> int:
-    from streamproof.workbench.verdict import EXIT_CODES  # noqa: PLC0415
-
     return EXIT_CODES[result.verdict]
 
 

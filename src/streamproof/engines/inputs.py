@@ -1,4 +1,4 @@
-"""Whatever a user has for an input, as checked batches: a file, physical events, a history, an Arrow table.
+"""Whatever a user has for an input, in parts: a file, physical events, a history, an Arrow table.
 
 >>> loaded = load("S", [{"kind": "insert", "id": "a", "le": 1, "re": 5, "payload": {"v": 1}}])
 >>> loaded.schema.names, len(loaded.history())
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -41,6 +40,25 @@ class Loaded:
 
     schema: Schema
     parts: Iterable[Part]
+    reader: Reader | None = None  # of the file that it is, and how that is read
+    name: str = ""  # of its source, for errors
+
+    @property
+    def makes_ids(self) -> bool:
+        """Whether every event is an insert with an id of the reader's own making: then none need be remembered."""
+        return self.reader is not None and self.reader.makes_ids
+
+    def checked(self, validator: Validator | None = None) -> Loaded:
+        """The same, with physical events validated as they are read."""
+        return replace(self, parts=self._checked(validator or Validator()))
+
+    def _checked(self, validator: Validator) -> Iterator[Part]:
+        for part in self.parts:
+            try:
+                checked = validator.check(part) if isinstance(part, PhysicalStream) else part
+            except StreamproofError as error:
+                raise error.within(f"input {self.name}") from None
+            yield checked
 
     @property
     def batches(self) -> Iterator[Batch]:
@@ -70,25 +88,15 @@ def no_input(name: str) -> InputError:
     return InputError(f'no input is given for the source "{name}"', at=f'source "{name}"', fix=fix)
 
 
-def load(name: str, value: Input, *, schema: Schema | None = None, validator: Validator | None = None) -> Loaded:
-    """The input in parts. Physical events are validated on the way; errors name the input."""
-    check = (validator or Validator()).check
-    try:
-        loaded = _load(value, schema)
-        checked = (check(part) if isinstance(part, PhysicalStream) else part for part in loaded.parts)
-        first = next(checked, None)  # the first part is checked at once
-    except StreamproofError as error:
-        raise error.within(f"input {name}") from None
-    return Loaded(loaded.schema, _named(chain([] if first is None else [first], checked), name))
-
-
-def unchecked(name: str, value: Input | Loaded, *, schema: Schema | None = None) -> Loaded:
-    """The input in parts, whose events nobody has validated yet."""
+def load(name: str, value: Input | Loaded, *, schema: Schema | None = None) -> Loaded:
+    """The input in parts, whose events nobody has validated yet. Errors, also those on the way, name the input."""
+    if isinstance(value, Loaded):
+        return value
     try:
         loaded = _load(value, schema)
     except StreamproofError as error:
         raise error.within(f"input {name}") from None
-    return Loaded(loaded.schema, _named(loaded.parts, name))
+    return replace(loaded, parts=_named(loaded.parts, name), name=name)
 
 
 def _named(parts: Iterable[Part], name: str) -> Iterator[Part]:
@@ -99,10 +107,8 @@ def _named(parts: Iterable[Part], name: str) -> Iterator[Part]:
         raise error.within(f"input {name}") from None
 
 
-def _load(value: Input | Loaded, schema: Schema | None) -> Loaded:
+def _load(value: Input, schema: Schema | None) -> Loaded:
     match value:
-        case Loaded():
-            return value
         case History():
             return Loaded(value.schema, [value])
         case pa.Table():
@@ -110,9 +116,10 @@ def _load(value: Input | Loaded, schema: Schema | None) -> Loaded:
         case PhysicalStream():
             return Loaded(value.schema, [value])
         case Reader():
-            return _from_chunks(value)
+            return Loaded(value.schema, _some(value), value)
         case str() | Path():
-            return _from_chunks(read(Path(value), schema=schema))
+            reader = read(Path(value), schema=schema)
+            return Loaded(reader.schema, _some(reader), reader)
     return _from_items(list(value), schema)
 
 
@@ -137,10 +144,11 @@ def _from_table(table: pa.Table, schema: Schema | None) -> Loaded:
     return Loaded(found, [History.from_table(found, table)])
 
 
-def _from_chunks(chunks: Iterable[PhysicalStream]) -> Loaded:
-    """The chunks of a file; the first is read now, because it tells the schema."""
-    rest = iter(chunks)
-    first = next(rest, None)
-    if first is None:
+def _some(chunks: Iterable[PhysicalStream]) -> Iterator[PhysicalStream]:
+    """The chunks of a file, of which there must be one."""
+    empty = True
+    for chunk in chunks:
+        empty = False
+        yield chunk
+    if empty:
         raise InputError("there are no events, and no schema is given", fix="declare the schema in the source node")
-    return Loaded(first.schema, chain([first], rest))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from time import thread_time
 from typing import Final
 
-from streamproof.engines.local.query import RunningQuery
+from streamproof.engines.base import LiveQuery
 from streamproof.errors import PlanError
 from streamproof.events.stream import PhysicalStream
 from streamproof.qos.costs import PushCost, fit_cost
@@ -17,14 +17,14 @@ MOST_ROWS: Final = 50_000
 
 
 def calibrate(
-    query: RunningQuery, sample: Mapping[str, PhysicalStream], sizes: Sequence[int], *, quantile: float
+    query: LiveQuery, sample: Mapping[str, PhysicalStream], sizes: Sequence[int], *, quantile: float
 ) -> dict[str, PushCost]:
     """The cost of pushes into every source of a query, which is used up by that."""
     return {name: _one_source(query, name, stream, sizes, quantile) for name, stream in sample.items()}
 
 
 def _one_source(
-    query: RunningQuery, source: str, stream: PhysicalStream, sizes: Sequence[int], quantile: float
+    query: LiveQuery, source: str, stream: PhysicalStream, sizes: Sequence[int], quantile: float
 ) -> PushCost:
     known = sorted({max(1, min(size, len(stream) // 8)) for size in sizes})
     if len(stream) < 8:
@@ -47,7 +47,7 @@ def _one_source(
     return fit_cost(rows, times, quantile=quantile)
 
 
-def timed_push(query: RunningQuery, source: str, part: PhysicalStream) -> float:
+def timed_push(query: LiveQuery, source: str, part: PhysicalStream) -> float:
     """Milliseconds of this thread for one push and for taking what came out."""
     start = thread_time()
     query.push(source, part)

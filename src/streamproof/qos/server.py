@@ -15,8 +15,8 @@ from math import ceil
 from typing import Final, TypeAlias
 
 from streamproof.arguments import doors
+from streamproof.engines.base import LiveQuery
 from streamproof.engines.job import on
-from streamproof.engines.local.query import RunningQuery
 from streamproof.errors import PlanError
 from streamproof.events.schema import Schema
 from streamproof.plan.eql.qos import plan_qos
@@ -130,7 +130,7 @@ class QueryServer:
     share: Fraction
     machine: Machine
     promises: dict[str, Admitted] = field(default_factory=dict)
-    running: dict[str, RunningQuery] = field(default_factory=dict)
+    running: dict[str, LiveQuery] = field(default_factory=dict)
     modules: Registry = field(default_factory=Registry)  # what plans call beside what is installed
 
     def __init__(

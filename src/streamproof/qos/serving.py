@@ -9,7 +9,7 @@ from heapq import heapify, heappop, heappush
 from time import perf_counter, sleep, thread_time
 from typing import Final
 
-from streamproof.engines.local.query import RunningQuery
+from streamproof.engines.base import LiveQuery
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.batch import Batch
 from streamproof.qos.arrivals import Policer, TokenBucket
@@ -32,7 +32,7 @@ class Lane:
     """One source of one query while it runs."""
 
     query: str
-    running: RunningQuery
+    running: LiveQuery
     shape: Shape
     groups: Groups
     observed: Observed

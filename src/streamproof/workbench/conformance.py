@@ -80,7 +80,7 @@ def conformance(
     Nodes that its ``supports()`` refuses are left out and listed; what it accepts must be right.
     """
     chosen = load_suite(suite) if isinstance(suite, str) else suite
-    refused = tuple(node.__name__ for node in CORE_NODES if engine.supports().get(node.__name__, True) is not True)
+    refused = tuple(node.__name__ for node in CORE_NODES if engine.supports().get(node.__name__) is not True)
     tally = Tally(engine.name)
     with open_bench([engine], oracle=oracle, dsn=dsn, registry=chosen.modules) as bench:
         judge = bench.judges[engine.name]

@@ -28,7 +28,7 @@ WORKED = [case for case in CASES if case["level"] == "cht"]
 
 def worked_subject(case: dict[str, Any], buckets: int) -> Subject:
     job = on(from_document(case["query"]), "local", horizon=case.get("horizon"))
-    loaded = job.load(case["streams"], {})
+    loaded = job.open(case["streams"])
     typed = job.check({name: part.schema for name, part in loaded.items()})
     streams = {n: PhysicalStream.from_dicts(case["streams"][n], schema=part.schema) for n, part in loaded.items()}
     return Subject(typed, streams, Settings(horizon=case.get("horizon")), buckets=buckets)

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from math import inf
-from typing import Protocol, TypeVar, get_args
+from typing import Final, Protocol, TypeVar, get_args
 
-from streamproof.engines.base import Settings
+from streamproof.engines.base import Capabilities, Settings
+from streamproof.engines.inputs import Loaded
 from streamproof.engines.local.gathering import gathered
 from streamproof.engines.local.graph import Graph
 from streamproof.engines.local.processor import Processor, context_of
+from streamproof.engines.local.query import RunningQuery
 from streamproof.engines.local.rules import KERNELS
+from streamproof.engines.local.warming import is_cold
 from streamproof.errors import PlanError
 from streamproof.events.batch import Batch
+from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.events.validate import Validator
 from streamproof.kernels.base import Emission
 from streamproof.kernels.delta import Delta
 from streamproof.plan.check import Typed
+from streamproof.plan.nodes import Plan
+
+HONOURED: Final = frozenset(
+    (
+        "emission", "batch_size", "savepoint", "from_savepoint", "late_file", "on_module_error", "module_letters",
+        "metrics",
+    )
+)  # fmt: skip
+"""The options of ``streamproof run`` that are this engine's."""
 
 
 class LocalEngine:
@@ -38,9 +52,28 @@ class LocalEngine:
         """Every node: those without a kernel of their own are part of the graph itself."""
         return KERNELS.supports() | dict.fromkeys(("Let", "Ref", "GroupApply", "GroupInput", "EventQuery"), True)
 
-    def processor(self, settings: Settings, *, keep_late: bool = False) -> Processor:
-        """A new processor, on which queries run."""
-        return Processor(settings, emission=self.emission, keep_late=keep_late, latency=self.latency)
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(start=self.start, options=HONOURED, starting=_warming)
+
+    def start(
+        self,
+        plan: Plan,
+        schemas: Mapping[str, Schema],
+        settings: Settings,
+        *,
+        inputs: Mapping[str, Loaded],
+        validators: Mapping[str, Validator],
+        keep_history: bool,
+        keep_late: bool,
+    ) -> RunningQuery:
+        """A running query on a processor of its own."""
+        processor = Processor(settings, emission=self.emission, keep_late=keep_late, latency=self.latency)
+        for name, schema in schemas.items():
+            processor.source(name, schema, validator=validators.get(name))
+        query = processor.start(plan, name="query", keep_history=keep_history)
+        query.given = inputs
+        return query
 
     def run(self, plan: Typed, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> Iterator[Batch]:
         """The output over batches, which have no order of arrival: advance_time finds nothing late in them."""
@@ -51,6 +84,11 @@ class LocalEngine:
             yield graph.push(name, Delta.from_batch(batch)).to_batch(plan.schema)
         for name, schema in graph.schemas.items():  # at their end, all inputs are complete
             yield graph.push(name, Delta.empty(schema, frontier=FOREVER)).to_batch(plan.schema)
+
+
+def _warming() -> str | None:
+    """What the first run of an installation does before it begins."""
+    return "warming up (compiling kernels, once per installation)" if is_cold() else None
 
 
 class Frontiered(Protocol):

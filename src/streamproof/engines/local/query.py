@@ -13,12 +13,12 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from streamproof.arguments import Knows, door, often
+from streamproof.engines.feed import Feed
 from streamproof.engines.frames import Tabular
 from streamproof.engines.html import query_page
 from streamproof.engines.inputs import Input, Loaded
-from streamproof.engines.local.feed import Feed
 from streamproof.engines.local.graph import Step
-from streamproof.engines.local.inlet import Content
+from streamproof.engines.local.inlet import Content, Inlet
 from streamproof.engines.local.metrics import Metrics
 from streamproof.engines.local.outlet import Outlet
 from streamproof.errors import InputError
@@ -28,6 +28,7 @@ from streamproof.events.marbles import marbles
 from streamproof.events.schema import Schema
 from streamproof.events.stream import PhysicalStream
 from streamproof.plan.check import Typed
+from streamproof.plan.failures import DeadLetter
 from streamproof.plan.nodes import Plan
 
 if TYPE_CHECKING:
@@ -69,6 +70,11 @@ class RunningQuery(Tabular, Knows):
     def schema(self) -> Schema:
         return self.typed.schema
 
+    @property
+    def sources(self) -> Mapping[str, Inlet]:
+        """How far each source has come."""
+        return self.processor.inlets
+
     # --- in -----------------------------------------------------------------------------------------------------------
 
     def push(self, source: str, content: Content) -> None:
@@ -86,9 +92,18 @@ class RunningQuery(Tabular, Knows):
         self.processor.finish(*sources)
 
     @door
-    def over(self, inputs: Mapping[str, Input | Loaded | AsyncIterable[Any]] | None = None) -> Feed:
-        """Run over whole inputs: iterate for the batches of output, with ``for`` or ``async for``."""
-        return Feed(self, self.given if inputs is None else inputs)
+    def over(
+        self,
+        inputs: Mapping[str, Input | Loaded | AsyncIterable[Any]] | None = None,
+        *,
+        most_rows: int | None = None,
+        positions: Mapping[str, int] | None = None,
+    ) -> Feed:
+        """Run over whole inputs: iterate for the batches of output, with ``for`` or ``async for``.
+
+        ``most_rows`` limits what is pushed at once; ``positions`` says how much of each input was pushed before.
+        """
+        return Feed(self, self.given if inputs is None else inputs, most_rows=most_rows, positions=positions)
 
     def __iter__(self) -> Iterator[Batch]:
         return iter(self.over())
@@ -119,6 +134,14 @@ class RunningQuery(Tabular, Knows):
         """Up to where the output is sealed."""
         self.processor.settle()
         return self.outlet.frontier
+
+    def take_late(self) -> dict[str, PhysicalStream]:
+        """The events that advance_time dropped since the last call, by source; needs ``keep_late``."""
+        return self.processor.take_late()
+
+    def take_failures(self) -> list[DeadLetter]:
+        """The calls of modules that failed since the last call, where ``on_module_error`` is dead_letter."""
+        return self.processor.take_failures()
 
     # --- looking inside, and state ------------------------------------------------------------------------------------
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final, TypeAlias
+
+import numba
 
 from streamproof.engines.job import on
 from streamproof.language.notation import from_document
@@ -31,6 +34,15 @@ def warm_up() -> Iterator[int]:
     for number, document in enumerate(_plans(), start=1):
         _run(document)
         yield number
+
+
+def is_cold() -> bool:
+    """Whether no kernel has been compiled here yet."""
+    folders = [Path(__file__).parents[2] / "kernels"]
+    cache = vars(numba.config)["CACHE_DIR"]
+    if cache:
+        folders.append(Path(cache))
+    return not any(folder.is_dir() and next(folder.rglob("*.nbi"), None) for folder in folders)
 
 
 def _plans() -> Documents:

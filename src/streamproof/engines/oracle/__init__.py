@@ -28,7 +28,8 @@ def postgres_engine(*, dsn: str | None = None) -> Oracle:
 
     Without a ``dsn`` it can show its SQL and what it supports, but not run.
     """
-    return Oracle("postgres", _postgres_dialect, lambda: _postgres_database(dsn))
+    options = frozenset(("dsn",))
+    return Oracle("postgres", _postgres_dialect, lambda: _postgres_database(dsn), options=options)
 
 
 def _postgres_dialect() -> Dialect:

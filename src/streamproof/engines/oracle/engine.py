@@ -8,16 +8,19 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from streamproof.engines.base import Settings
+from streamproof.engines.base import Capabilities, Settings
+from streamproof.engines.inputs import Loaded
 from streamproof.engines.oracle.compiler import Compiler
 from streamproof.engines.oracle.database import Database, from_storage, rows_of, to_storage
 from streamproof.engines.oracle.dialect import Dialect
 from streamproof.engines.oracle.program import Program
 from streamproof.engines.oracle.rules import RULES, compile_node
+from streamproof.engines.results import Whole
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
 from streamproof.events.schema import INT64, Schema
+from streamproof.events.validate import Validator
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, walk
 
@@ -27,10 +30,23 @@ Given = TypeVar("Given")
 class Oracle:
     """An engine over a database."""
 
-    def __init__(self, name: str, dialect: Callable[[], Dialect], connect: Callable[[], Database]) -> None:
+    def __init__(
+        self,
+        name: str,
+        dialect: Callable[[], Dialect],
+        connect: Callable[[], Database],
+        *,
+        options: frozenset[str] = frozenset(),
+    ) -> None:
+        """``options`` are those of ``streamproof run`` that it is made with."""
         self.name = name
         self._dialect = dialect
         self._connect = connect
+        self._options = options
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(inputs=self.over, sql=self.show_sql, options=self._options)
 
     def reach(self) -> None:
         """Connect once, so that a server that is not there is told of before anything runs."""
@@ -48,7 +64,17 @@ class Oracle:
             tables[source.node.name] = pa.concat_tables(rows) if rows else source.schema.arrow_rows.empty_table()
         yield History.from_table(plan.schema, self.run_history(plan, tables, settings)).to_batch()
 
-    def run_history(self, plan: Typed, tables: Mapping[str, pa.Table], settings: Settings | None = None) -> pa.Table:
+    def over(
+        self, plan: Typed, inputs: Mapping[str, Loaded], settings: Settings, validators: Mapping[str, Validator]
+    ) -> Whole:
+        """The result over inputs, each of which is added up once; so is the result."""
+        wanted = {source.node.name: _given(inputs, source) for source in _sources(plan)}
+        histories = {name: part.checked(validators.get(name)).history() for name, part in wanted.items()}
+        return Whole(History.from_table(plan.schema, self.run_history(plan, histories, settings)))
+
+    def run_history(
+        self, plan: Typed, tables: Mapping[str, pa.Table | History], settings: Settings | None = None
+    ) -> pa.Table:
         """The result's rows (le, re, w = 1, payload) from tables with le, re, perhaps w, and the payload."""
         settings = settings or Settings()
         most = settings.limits.events_listed

@@ -6,18 +6,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:  # workers come through here, and need next to nothing
     from collections.abc import Iterable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from streamproof.engines.base import Settings
+    from streamproof.engines.base import Capabilities, Settings
+    from streamproof.engines.inputs import Loaded
+    from streamproof.engines.results import FileStream, Output, Whole
     from streamproof.engines.spark.stream.query import StreamQuery
     from streamproof.events.batch import Batch
+    from streamproof.events.validate import Validator
     from streamproof.plan.check import Typed
     from streamproof.plan.nodes import Plan
+
+STREAM_OPTIONS: Final = frozenset(("checkpoint", "growing", "emission", "metrics"))
+"""The options of ``streamproof run --mode stream`` that are this engine's."""
 
 
 class SparkEngine:
@@ -37,6 +43,20 @@ class SparkEngine:
             self._session = session()
         return self._session
 
+    @property
+    def capabilities(self) -> Capabilities:
+        from streamproof.engines.base import Capabilities  # noqa: PLC0415  # workers need none of it
+
+        return Capabilities(
+            inputs=self.over_inputs, frames=self.batch, tables=self.stream, file_stream=self.stream_files,
+            stream_options=STREAM_OPTIONS, starting=self._starting,
+        )  # fmt: skip
+
+    def _starting(self) -> str | None:
+        from streamproof.engines.spark.session import active  # noqa: PLC0415
+
+        return "starting Spark" if self._session is None and active() is None else None
+
     @staticmethod
     def supports() -> dict[str, bool | str]:
         """Every node: those that bind names are part of the plan itself."""
@@ -49,6 +69,14 @@ class SparkEngine:
         from streamproof.engines.spark.batch.running import run  # noqa: PLC0415
 
         yield run(self.session, plan, inputs, settings)
+
+    def over_inputs(
+        self, plan: Typed, inputs: Mapping[str, Loaded], settings: Settings, validators: Mapping[str, Validator]
+    ) -> Output:
+        """The result over inputs: files that Spark reads as we do are read by Spark, others come through here."""
+        from streamproof.engines.spark.batch.running import over_inputs  # noqa: PLC0415
+
+        return over_inputs(self.session, plan, inputs, settings, validators)
 
     def batch(self, plan: Plan, inputs: Mapping[str, object], settings: Settings) -> DataFrame:
         """The plan over DataFrames, as a DataFrame: le, re and the payload, one row per event.
@@ -64,3 +92,11 @@ class SparkEngine:
         from streamproof.engines.spark.stream.query import make_query  # noqa: PLC0415
 
         return make_query(self.session, plan, inputs, settings, **options)
+
+    def stream_files(self, plan: Plan, files: FileStream, settings: Settings) -> Whole:
+        """The plan over files as a stream, to their end."""
+        from streamproof.engines.spark.file_stream import stream_files  # noqa: PLC0415
+        from streamproof.engines.spark.session import STREAMING, active, session  # noqa: PLC0415
+
+        spark = self._session or active() or session(**STREAMING)
+        return stream_files(spark, plan, files, settings)

@@ -109,6 +109,9 @@ class StreamMetrics:
     def to_json(self) -> str:
         return json.dumps(self.as_dict())
 
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: {value}" for name, value in self.as_dict().items())
+
     def prometheus(self) -> str:
         """The text format that Prometheus reads."""
         found = self.as_dict()

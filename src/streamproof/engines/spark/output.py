@@ -392,3 +392,12 @@ def replaced(folder: OutputFolder, before: OutputState, after: OutputState) -> l
 
 def _named_in(state: OutputState) -> set[str]:
     return {part.name for part in (*state.files, *state.open, *state.letters)}
+
+
+def read_events(folder: str | Path) -> PhysicalStream:
+    """The inserts, retractions and CTIs in a folder of events, in the order in which they came."""
+    place = Path(os.path.realpath(folder))
+    state = _state(place, folder)
+    with fitting(KIND, at=str(place)):
+        parts = (*expanded(place, state.files), *state.open)
+        return PhysicalStream.concat([_read_events(place, part, state.schema) for part in parts], schema=state.schema)

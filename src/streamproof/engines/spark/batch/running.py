@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
 from streamproof.engines.base import Settings, prepare
-from streamproof.engines.inputs import load
+from streamproof.engines.inputs import Loaded, load
+from streamproof.engines.results import Output, Whole
 from streamproof.engines.spark.batch.failing import failure_of, message_of, translated
 from streamproof.engines.spark.batch.linear import projected
 from streamproof.engines.spark.batch.relation import Context, Relation
@@ -21,6 +20,7 @@ from streamproof.events.batch import Batch
 from streamproof.events.history import History
 from streamproof.events.schema import NULL, SIGNED, Schema, own_columns
 from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.events.validate import Validator
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed, walk
 from streamproof.plan.labels import label
@@ -38,14 +38,34 @@ _FAULTS: Final[tuple[tuple[ErrorName, str, str], ...]] = (
 
 def run(spark: SparkSession, plan: Typed, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> Batch:
     """The whole result in one batch, complete."""
-    frames = {
-        name: frame_of(spark, schema, _events(name, schema, inputs, settings)) for name, schema in sources_of(plan)
-    }
+    for name, _ in sources_of(plan):
+        if name not in inputs:
+            raise InputError(f'no input is given for the source "{name}"', fix=did_you_mean(name, inputs))
+    histories = {name: History.from_batches(schema, inputs[name]) for name, schema in sources_of(plan)}
+    return _over(spark, plan, histories, settings).to_batch()
+
+
+def over_inputs(
+    spark: SparkSession,
+    plan: Typed,
+    inputs: Mapping[str, Loaded],
+    settings: Settings,
+    validators: Mapping[str, Validator],
+) -> Output:
+    """The result over inputs."""
+    wanted = dict(sources_of(plan))
+    histories = {name: inputs[name].checked(validators.get(name)).history() for name in wanted}
+    return Whole(_over(spark, plan, histories, settings))
+
+
+def _over(spark: SparkSession, plan: Typed, histories: Mapping[str, History], settings: Settings) -> History:
+    most = settings.limits.events_listed
+    frames = {name: frame_of(spark, each.schema, each.expand(most=most)) for name, each in histories.items()}
     with told(plan):
         with meaning(spark):
             found = build(Context(spark, settings, frames), plan)
         table = table_of(found.frame, plan.schema)
-    return History.from_table(plan.schema, table).to_batch()
+    return History.from_table(plan.schema, table)
 
 
 def batch(spark: SparkSession, plan: Plan, inputs: Mapping[str, object], settings: Settings) -> DataFrame:
@@ -92,7 +112,7 @@ def _opened(spark: SparkSession, name: str, given: Any, declared: Schema | None,
     from pyspark.sql import DataFrame  # noqa: PLC0415  # Spark is loaded by those who use it
 
     if not isinstance(given, DataFrame):
-        loaded = load(name, given, schema=declared)
+        loaded = load(name, given, schema=declared).checked()
         return loaded.schema, frame_of(spark, loaded.schema, loaded.history().expand(most=most))
     try:
         schema = declared or schema_of(given)
@@ -120,13 +140,6 @@ def _unlawful(source: Relation, le: str, re: str) -> str:
 def sources_of(plan: Typed) -> list[tuple[str, Schema]]:
     """The streams that a plan reads."""
     return [(part.node.name, part.schema) for part in walk(plan) if isinstance(part.node, nodes.Source)]
-
-
-def _events(name: str, schema: Schema, inputs: Mapping[str, Iterable[Batch]], settings: Settings) -> pa.Table:
-    """The events of an input, one row each."""
-    if name not in inputs:
-        raise InputError(f'no input is given for the source "{name}"', fix=did_you_mean(name, inputs))
-    return History.from_batches(schema, inputs[name]).expand(most=settings.limits.events_listed)
 
 
 @contextmanager

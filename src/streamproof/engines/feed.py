@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamproof.engines.inputs import Input, Loaded, Part, unchecked
+from streamproof.engines.inputs import Input, Loaded, Part, load
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.batch import Batch
 from streamproof.events.stream import CTI, PhysicalStream
 from streamproof.thresholds import PIECES
 
 if TYPE_CHECKING:
-    from streamproof.engines.local.query import RunningQuery
+    from streamproof.engines.base import LiveQuery
 
 
 class Feed:
@@ -27,7 +27,7 @@ class Feed:
 
     def __init__(
         self,
-        query: RunningQuery,
+        query: LiveQuery,
         inputs: Mapping[str, Input | Loaded | AsyncIterable[Any]],
         *,
         most_rows: int | None = None,
@@ -36,8 +36,8 @@ class Feed:
         """``most_rows`` limits what is pushed at once; ``positions`` says how much of each input was pushed before."""
         self.query, self.inputs, self.most_rows = query, inputs, most_rows
         for name in inputs:
-            if name not in query.processor.inlets:
-                raise InputError(f'there is no source "{name}"', fix=did_you_mean(name, query.processor.inlets))
+            if name not in query.sources:
+                raise InputError(f'there is no source "{name}"', fix=did_you_mean(name, query.sources))
         self.positions = {name: (positions or {}).get(name, 0) for name in inputs}  # events that were pushed
 
     def parts(self, name: str) -> Iterator[Part]:
@@ -45,15 +45,15 @@ class Feed:
         value = self.inputs[name]
         if isinstance(value, AsyncIterable):
             raise InputError(f'the input "{name}" is asynchronous', fix="iterate with async for")
-        loaded = unchecked(name, value, schema=self.query.processor.inlets[name].schema)
+        loaded = load(name, value, schema=self.query.sources[name].schema)
         return (piece for part in after(loaded.parts, self.positions[name]) for piece in cut(part, self.most_rows))
 
     def steps(self) -> Iterator[str]:
         """Push everything, part by part; the name of the source after each push."""
-        inlets = self.query.processor.inlets
-        remaining = {name: iter(self.parts(name)) for name in self.inputs if not inlets[name].ended}
+        sources = self.query.sources
+        remaining = {name: iter(self.parts(name)) for name in self.inputs if not sources[name].ended}
         while remaining:
-            name = min(remaining, key=lambda one: inlets[one].frontier)
+            name = min(remaining, key=lambda one: sources[one].frontier)
             part = next(remaining[name], None)
             if part is None:
                 del remaining[name]
