@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 _LONGEST_SHOWN: Final = 40
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _FINER: Final = re.compile(r"[.,][0-9]{6}[0-9]*[1-9]")  # than a microsecond
 _ENCODE: Final = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make one per call
 
@@ -103,7 +104,7 @@ def _bool(value: object, kind: Type) -> bool:
 def _decimal(value: object, kind: Type) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         raise TypeError
-    number = Decimal(str(value))
+    number = exact_number(value) if isinstance(value, str) else Decimal(str(value))
     exponent = number.as_tuple().exponent
     if not isinstance(exponent, int) or round(number, kind.scale) != number:
         raise ValueError
@@ -121,10 +122,35 @@ def _date(value: object, kind: Type) -> date:
 
 
 def _timestamp(value: object, kind: Type) -> datetime:
-    moment = value if isinstance(value, datetime) else datetime.fromisoformat(_string(value, kind))
-    if moment.tzinfo is None or (isinstance(value, str) and _FINER.search(value)):
+    moment = value if isinstance(value, datetime) else exact_moment(_string(value, kind))
+    if moment.tzinfo is None:
         raise ValueError
     return moment.astimezone(UTC)
+
+
+def exact_moment(text: str) -> datetime:
+    """An ISO time that is what it says: Python would cut off what is finer than a microsecond.
+
+    >>> exact_moment("2024-05-01T12:00:00.1234567Z")
+    Traceback (most recent call last):
+    ...
+    ValueError: finer than a microsecond: 2024-05-01T12:00:00.1234567Z
+    """
+    moment = datetime.fromisoformat(text)
+    if _FINER.search(text):
+        raise ValueError(f"finer than a microsecond: {text}")
+    return moment
+
+
+def exact_number(text: str) -> Decimal:
+    """A number as people write it: Python would read ``1_0`` and the digits of other scripts too.
+
+    >>> exact_number("1.50")
+    Decimal('1.50')
+    """
+    if not _NUMBER.fullmatch(text):
+        raise ValueError(f"not a number: {text}")
+    return Decimal(text)
 
 
 def _null(value: object, kind: Type) -> None:

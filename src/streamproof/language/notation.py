@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from streamproof.errors import PlanError, StreamproofError, did_you_mean, each, together
+from streamproof.events.notation import exact_moment, exact_number
 from streamproof.events.schema import Schema
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
@@ -322,11 +323,18 @@ def write_value(value: Value) -> Any:
     return value
 
 
+def _float(text: str) -> float:
+    number = float(text if text in ("inf", "-inf", "nan") else exact_number(text))
+    if math.isinf(number) and "inf" not in text:
+        raise ValueError(f"too large: {text}")
+    return number
+
+
 _VALUES: Final[dict[str, Callable[[str], Value]]] = {
-    "decimal": Decimal,
-    "timestamp": datetime.fromisoformat,
+    "decimal": exact_number,
+    "timestamp": exact_moment,
     "date": date.fromisoformat,
-    "float64": float,
+    "float64": _float,
 }
 
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamproof.errors import InputError, did_you_mean
+from streamproof.events.notation import exact_moment
 from streamproof.events.time import Span, duration, show_moment, to_tick
 from streamproof.properties.contents import Explicit, Part, Sampler, uniform
 from streamproof.properties.rows import LazyColumns, Window, as_record
@@ -349,7 +350,7 @@ def instant(moment: object) -> int:
     """An instant in microseconds since 1970: a zoned datetime, ISO text with a zone, or the number itself."""
     if isinstance(moment, str):
         try:
-            moment = datetime.fromisoformat(moment)
+            moment = exact_moment(moment)
         except ValueError:
             raise InputError(f"{moment!r} is not an instant", fix='write e.g. "2024-05-01T12:00:00Z"') from None
     if isinstance(moment, datetime):

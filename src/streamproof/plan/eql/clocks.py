@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from math import gcd
 
 from streamproof.errors import InputError, PlanError
+from streamproof.events.notation import exact_moment
 from streamproof.events.schema import INT64
 from streamproof.events.time import TICKS_PER_SECOND, Unit, to_tick
 from streamproof.plan import nodes
@@ -76,7 +77,7 @@ def moment_of(clock: Once, unit: Unit | None) -> int:
     if unit is None:
         raise _needs_unit()
     try:
-        moment = datetime.fromisoformat(clock.moment.strip())
+        moment = exact_moment(clock.moment.strip())
     except ValueError:
         what = f"{clock.moment!r} is not a time"
         raise PlanError(what, fix="write an ISO time with a zone, e.g. '2026-01-01T00:00Z'") from None
