@@ -35,7 +35,7 @@ from streamproof.events.schema import Schema
 from streamproof.kernels.delta import Delta
 from streamproof.language.eql import loads
 from streamproof.plan.check import check
-from streamproof.plan.rewrite import rewrite
+from streamproof.plan.rewrites import rewrite
 
 RESULTS = Path(__file__).parent / "results"
 OVERLAPS = (1, 10, 100, 1000, 10_000)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from streamproof.engines.job import on
-from streamproof.engines.local.seal import is_settled
+from streamproof.engines.local.rules import is_settled
 from streamproof.engines.spark.stream.keys import holds_state, split_by
 from streamproof.errors import PlanError
 from streamproof.events.schema import FLOAT64, Schema
@@ -21,7 +21,7 @@ from streamproof.plan.aggregates import AGGREGATES, Aggregate, AggregateFunction
 from streamproof.plan.check import Typed, check
 from streamproof.plan.explain import explain
 from streamproof.plan.parse import parse
-from streamproof.plan.rewrite import rewrite
+from streamproof.plan.rewrites import rewrite
 from streamproof.plan.windows import CountStart, Hopping, Snapshot, Tumbling, Window
 from streamproof.workbench.progress import demanded
 

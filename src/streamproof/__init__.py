@@ -86,21 +86,21 @@ if TYPE_CHECKING:
     from streamproof.query.aggregates import sum as sum
     from streamproof.query.aggregates import var_pop as var_pop
     from streamproof.query.aggregates import var_samp as var_samp
+    from streamproof.query.column import asc as asc
+    from streamproof.query.column import call as call
+    from streamproof.query.column import col as col
+    from streamproof.query.column import desc as desc
+    from streamproof.query.column import left as left
+    from streamproof.query.column import lit as lit
+    from streamproof.query.column import right as right
+    from streamproof.query.column import sql as sql
+    from streamproof.query.column import when as when
     from streamproof.query.eql import arrive as arrive
     from streamproof.query.eql import becomes as becomes
     from streamproof.query.eql import changes as changes
     from streamproof.query.eql import clock as clock
     from streamproof.query.eql import eql as eql
     from streamproof.query.eql import lasting as lasting
-    from streamproof.query.expressions import asc as asc
-    from streamproof.query.expressions import call as call
-    from streamproof.query.expressions import col as col
-    from streamproof.query.expressions import desc as desc
-    from streamproof.query.expressions import left as left
-    from streamproof.query.expressions import lit as lit
-    from streamproof.query.expressions import right as right
-    from streamproof.query.expressions import sql as sql
-    from streamproof.query.expressions import when as when
     from streamproof.query.stream import Stream as Stream
     from streamproof.query.stream import group_input as group_input
     from streamproof.query.stream import let as let
@@ -143,7 +143,7 @@ _ROOMS = {
         " stdev_pop stdev_samp sum var_pop var_samp"
     ),
     "query.eql": "arrive becomes changes clock eql lasting",
-    "query.expressions": "asc call col desc left lit right sql when",
+    "query.column": "asc call col desc left lit right sql when",
     "query.stream": "Stream group_input let ref source",
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}

@@ -62,6 +62,18 @@ def load(point: Point, name: str) -> Any:
     return found[name].load()
 
 
+_JOBS: Final = "streamproof.engines.job:on"
+
+
+def job_maker() -> Any:
+    """The function that makes a job of a plan and the name of an engine: what `Stream.on` calls.
+
+    Engines lie above the rooms that write plans, so these know no engine; this is the one place that names them upward.
+    """
+    module, _, name = _JOBS.partition(":")
+    return getattr(import_module(module), name)
+
+
 def refuse_unnamed(reference: str, *, what: str, named: Collection[str]) -> None:
     """Refuse code that a configuration names, unless its module is offered by a package or in ``named``."""
     module = module_of(reference)

@@ -18,7 +18,7 @@ from streamproof.plan.aggregates import AGGREGATES
 from streamproof.plan.functions import FUNCTIONS
 from streamproof.plan.modules import Properties
 from streamproof.plan.windows import WINDOWS
-from streamproof.query.grouped import Grouped
+from streamproof.query.stream import Grouped
 from streamproof.query.windowed import Windowed
 
 DOCS = Path(__file__).parents[2] / "docs"

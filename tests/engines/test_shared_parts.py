@@ -7,7 +7,7 @@ from time import process_time
 import pytest
 
 from streamproof.engines.base import Settings, engine
-from streamproof.engines.local.seal import is_settled
+from streamproof.engines.local.rules import is_settled
 from streamproof.events.history import History
 from streamproof.events.schema import Schema
 from streamproof.plan import nodes

@@ -13,7 +13,7 @@ from streamproof.plan.check import check
 from streamproof.plan.limits import LONGEST_TEXT
 from streamproof.plan.nodes import Plan
 from streamproof.plan.parse import parse
-from streamproof.plan.rewrite import rewrite
+from streamproof.plan.rewrites import rewrite
 
 SCHEMA = Schema.of({"k": "string", "n": "string"})
 GROWING = {

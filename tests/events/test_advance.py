@@ -142,7 +142,7 @@ def test_what_is_remembered_is_bounded_by_what_can_still_change(late: Any, share
             advance.apply_share(stream, places, stream.kinds, ints(stream.rows["le"]))
         else:
             advance.apply(stream)
-        sizes.append(len(json.dumps(advance.snapshot())))
+        sizes.append(len(json.dumps(advance.save())))
     assert max(sizes) <= sizes[0] + 500, "of 20,000 late events a few are remembered"
 
 
@@ -155,12 +155,12 @@ def test_a_change_of_a_forgotten_event_is_dropped_and_counted() -> None:
     ]
     advance = Advance(every=1)
     advance.apply(PhysicalStream.from_events(events))
-    assert list(advance.snapshot()["delivered"]) == ["c"]  # type: ignore[call-overload]  # a mapping by id
+    assert list(advance.save()["delivered"]) == ["c"]  # type: ignore[call-overload]  # a mapping by id
     changes: list[Event] = [Retract("b", 3, 9, 3, {}), Retract("c", 3, 70, 65, {}), Retract("a", 50, 51, 50, {})]
     assert advance.apply(PhysicalStream.from_events(changes)).to_events() == []
     assert advance.dropped == 5
     advance.apply(PhysicalStream.from_events([Insert("e", 66, 67, {})]))
-    assert advance.snapshot()["delivered"] == {}
+    assert advance.save()["delivered"] == {}
     assert advance.apply(PhysicalStream.from_events([Retract("c", 3, 65, 3, {})])).to_events() == []
     assert advance.dropped == 6
 

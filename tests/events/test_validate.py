@@ -188,7 +188,7 @@ def test_what_is_remembered_is_enough(
             cti = max([BEGINNING, *(event.t for event in legal if isinstance(event, Cti))])
             assert (validator.cti, validator.rows_seen) == (cti, min(start + size, len(events)))
             if restarted:
-                state, kept = json.loads(json.dumps(validator.snapshot())), validator.remembered
+                state, kept = json.loads(json.dumps(validator.save())), validator.remembered
                 assert all(event.re >= cti for event in (kept or stream([])).to_events() if isinstance(event, Insert))
                 dead, validator = validator.dead_letters, Validator(policy="dead_letter", order=order)
                 validator.restore(state, kept, dead=dead)

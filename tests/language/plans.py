@@ -16,7 +16,7 @@ from streamproof.events.schema import Schema
 from streamproof.language.eql import as_plan
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
-from streamproof.plan.eql.query import Query
+from streamproof.plan.eql.query import EqlQuery
 from streamproof.plan.event_nodes import POLICIES, WAYS, Drift, During, EventQuery, Pairing, Transition
 from streamproof.plan.nodes import Plan
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling
@@ -26,7 +26,7 @@ from tests.reference.drawn import DrawnChoices
 
 
 @st.composite
-def _queries(draw: Any) -> Query:
+def _queries(draw: Any) -> EqlQuery:
     return QueryMaker(DrawnChoices(draw)).query()
 
 
@@ -97,7 +97,7 @@ sources = st.builds(
 leaves = st.one_of(sources, sources, st.builds(nodes.Ref, words), st.builds(nodes.GroupInput))
 
 
-def _event_query(query: Query, bare: bool, plan: Plan) -> Plan:
+def _event_query(query: EqlQuery, bare: bool, plan: Plan) -> Plan:
     made = as_plan(query)
     assert isinstance(made, EventQuery)
     return made if bare else EventQuery(((made.bind[0][0], plan), *made.bind[1:]), query)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import streamproof
 from streamproof.errors import PlanError
 from streamproof.language import json, python, xml
-from streamproof.language.layout import render
+from streamproof.language.python import render
 from streamproof.plan import nodes
 from streamproof.plan.event_nodes import NODES
 from streamproof.plan.nodes import Plan

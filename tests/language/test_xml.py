@@ -8,7 +8,7 @@ from streamproof.errors import PlanError
 from streamproof.language import xml
 from streamproof.language.notation import MAX_DEPTH, MAX_SIZE
 from streamproof.query.aggregates import count, percentile
-from streamproof.query.expressions import desc
+from streamproof.query.column import desc
 from streamproof.query.stream import let, ref, source
 
 S, R = source("S"), source("R")

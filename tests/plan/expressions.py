@@ -8,8 +8,7 @@ from decimal import Decimal
 from hypothesis import strategies as st
 
 from streamproof.events.schema import BOOL, DATE, FLOAT64, INT64, STRING, TIMESTAMP, Type, decimal
-from streamproof.plan.expr import Apply, Call, Case, Col, Expr, Lit, Side, literal
-from streamproof.plan.fold import cast_to
+from streamproof.plan.expr import Apply, Call, Case, Col, Expr, Lit, Side, cast_to, literal
 from streamproof.plan.functions import FUNCTIONS
 
 TYPES = (INT64, FLOAT64, STRING, BOOL, DATE, TIMESTAMP, decimal(10, 2), decimal(38, 0))

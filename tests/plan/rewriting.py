@@ -15,8 +15,7 @@ from streamproof.plan.check import check
 from streamproof.plan.modules import Properties, Registry, udo
 from streamproof.plan.nodes import Plan
 from streamproof.query import aggregates
-from streamproof.query.column import Ordering
-from streamproof.query.expressions import asc, col, desc
+from streamproof.query.column import Ordering, asc, col, desc
 from streamproof.query.stream import Stream, source
 from streamproof.query.windowed import Windowed
 from streamproof.workbench.case import Case

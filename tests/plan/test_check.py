@@ -9,8 +9,7 @@ from streamproof.events.schema import Schema
 from streamproof.plan import nodes
 from streamproof.plan.check import check, walk
 from streamproof.query.aggregates import count
-from streamproof.query.column import Expression
-from streamproof.query.expressions import desc
+from streamproof.query.column import Expression, desc
 from streamproof.query.stream import Stream, group_input, let, ref, source
 
 SCHEMAS = {"S": Schema.of({"key": "string", "value": "int64"}), "R": Schema.of({"key": "string", "price": "float64"})}

@@ -23,13 +23,12 @@ from streamproof.plan.check import check
 from streamproof.plan.modules import Properties, Registry, udf, udo
 from streamproof.plan.nodes import Plan
 from streamproof.plan.parse import parse
-from streamproof.plan.rewrite import REWRITES, Pass, rewrite
-from streamproof.plan.rewrites.normal_form import to_plan
+from streamproof.plan.rewrites import REWRITES, Pass, rewrite
+from streamproof.plan.rewrites.normal_form import SAFE, can_fail, to_plan
 from streamproof.plan.rewrites.push_filter import RULES, never, passes
-from streamproof.plan.rewrites.substitute import SAFE, can_fail
 from streamproof.query import aggregates
 from streamproof.query.aggregates import count, first
-from streamproof.query.expressions import desc
+from streamproof.query.column import desc
 from streamproof.query.stream import Stream, source
 from streamproof.workbench.case import Case
 from streamproof.workbench.case import Stream as Events

@@ -8,7 +8,7 @@ from streamproof.plan import nodes
 from streamproof.plan.check import check
 from streamproof.plan.nodes import Plan
 from streamproof.plan.parse import parse
-from streamproof.plan.rewrite import rewrite
+from streamproof.plan.rewrites import rewrite
 from streamproof.plan.rewrites.push_filter import RULES
 from streamproof.workbench.evaluator.evaluate import evaluate
 from streamproof.workbench.evaluator.values import Row

@@ -16,8 +16,7 @@ from streamproof.plan.functions import FUNCTIONS
 from streamproof.plan.parse import parse
 from streamproof.plan.text import to_text
 from streamproof.query import aggregates, functions
-from streamproof.query.column import Column, Expression, to_expr
-from streamproof.query.expressions import asc, call, col, desc, left, lit, right, sql, when
+from streamproof.query.column import Column, Expression, asc, call, col, desc, left, lit, right, sql, to_expr, when
 
 a, b, k = col("a"), col("b"), col("k")
 

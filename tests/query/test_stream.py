@@ -18,8 +18,8 @@ from streamproof.plan.expr import TRUE, Col
 from streamproof.plan.parse import parse
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling
 from streamproof.query.aggregates import avg, count
+from streamproof.query.column import asc, col, desc, left, right
 from streamproof.query.eql import arrive, lasting
-from streamproof.query.expressions import asc, col, desc, left, right
 from streamproof.query.stream import Stream, group_input, let, ref, source
 
 S, R = source("S"), source("R")
@@ -116,7 +116,7 @@ MADE: list[tuple[Stream, nodes.Plan]] = [
         S.where("v > 1").during(lasting(arrive("R"), 5)).group_by("k").aggregate(n=count()),
         event_nodes.EventQuery(
             (("S", PLAIN), ("R", OTHER)),
-            eqm.Query(
+            eqm.EqlQuery(
                 (eqm.Item("n", Aggregate("count")),),
                 "S",
                 eqm.Meanwhile(eqm.Lasting(eqm.Arrive("R"), 5)),

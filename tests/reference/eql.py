@@ -17,7 +17,7 @@ from streamproof.events.schema import INT64, Schema
 from streamproof.events.time import FOREVER, TICKS_PER_SECOND, duration, to_tick
 from streamproof.plan.aggregates import AGGREGATES
 from streamproof.plan.eql import query as eql
-from streamproof.plan.eql.query import OTHER, Event, Query
+from streamproof.plan.eql.query import OTHER, EqlQuery, Event
 from streamproof.plan.expr import Expr
 from streamproof.plan.typing import Scope, type_of
 from streamproof.workbench.evaluator.aggregates import aggregate
@@ -34,7 +34,7 @@ CLOCKS = (eql.Once, eql.Every, eql.Cron)
 class World:
     """Histories of the streams, and the query that looks at them."""
 
-    query: Query
+    query: EqlQuery
     schemas: Mapping[str, Schema]
     histories: Mapping[str, Sequence[Row]]
 
@@ -54,7 +54,7 @@ class World:
 
     def lasts(self, event: Event) -> bool:
         found = self.resolved(event)
-        return isinstance(found, eql.Lasting) or (isinstance(found, eql.Sequence) and self.lasts(found.inner))
+        return isinstance(found, eql.Lasting) or (isinstance(found, eql.Nested) and self.lasts(found.inner))
 
     def bounds(self) -> tuple[int, int]:
         """Beyond these times no clock matters."""
@@ -102,9 +102,9 @@ class World:
                 return [row for row in self.tuples(stream) if self.holds(where, stream, row, by)]
             case eql.Becomes(stream, where):
                 return self._becomes(stream, where, by)
-            case eql.Changes():
+            case eql.ValueChanges():
                 return self._changes(found, by)
-            case eql.Sequence(outer, inner, within):
+            case eql.Nested(outer, inner, within):
                 inside = self.instants(inner, by)
                 return [y for y in inside if self._during(outer, y, within, by)]
         if isinstance(found, eql.Periodic):
@@ -128,7 +128,7 @@ class World:
             before[_key(row[1], by)] = now
         return fired
 
-    def _changes(self, event: eql.Changes, by: tuple[str, ...]) -> list[Instant]:
+    def _changes(self, event: eql.ValueChanges, by: tuple[str, ...]) -> list[Instant]:
         rows = self.tuples(event.stream)
         known = [
             row for row in rows if row[1][event.column] is not None and row[1][event.column] == row[1][event.column]
@@ -155,12 +155,12 @@ class World:
 
     def spans(self, event: Event) -> list[Span]:
         found = self.resolved(event)
-        if isinstance(found, eql.Sequence):
+        if isinstance(found, eql.Nested):
             return [y for y in self.spans(found.inner) if self._within(found, y)]
         assert isinstance(found, eql.Lasting)
         return self._lasting(found)
 
-    def _within(self, event: eql.Sequence, y: Span) -> bool:
+    def _within(self, event: eql.Nested, y: Span) -> bool:
         for b, e, payload in self.spans(event.outer):
             if _same(payload, y[2], tuple(payload)) and b <= y[0] and (y[0] < e if event.open else y[1] <= e):
                 return True
@@ -292,6 +292,6 @@ def _same(one: Payload, other: Payload, names: Sequence[str]) -> bool:
     return all(identity(one[name]) == identity(other[name]) for name in names if name in one and name in other)
 
 
-def ordered_rows(query: Query, rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
+def ordered_rows(query: EqlQuery, rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
     """Results with their columns in the order of the schema."""
     return [(le, re, {name: payload[name] for name in names}) for le, re, payload in rows]

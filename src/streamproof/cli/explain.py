@@ -20,7 +20,7 @@ from streamproof.plan import nodes
 from streamproof.plan.check import Typed, check
 from streamproof.plan.explain import explain as explained
 from streamproof.plan.explain import mermaid
-from streamproof.plan.rewrite import rewrite
+from streamproof.plan.rewrites import rewrite
 
 Shape = Literal["tree", "mermaid", "stages", "json", "xml", "python", "eql", "sql"]
 

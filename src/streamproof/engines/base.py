@@ -28,7 +28,7 @@ from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
 from streamproof.plan.results import cut_results
-from streamproof.plan.rewrite import rewrite
+from streamproof.plan.rewrites import rewrite
 from streamproof.thresholds import GROWTH, LARGEST_EXPRESSION
 
 if TYPE_CHECKING:

@@ -132,7 +132,7 @@ class Advance:
         """What `take_dropped` would give, as one stream; it can still be taken."""
         return PhysicalStream.concat(self._dropped, schema=schema)
 
-    def snapshot(self) -> dict[str, object]:
+    def save(self) -> dict[str, object]:
         """All that a new one with the same settings needs to go on, beside what is `not_taken`: fit for JSON."""
         self._forget()
         return {
@@ -141,7 +141,7 @@ class Advance:
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any], dropped: PhysicalStream | None = None) -> None:
-        """The inverse of `snapshot` and `not_taken`."""
+        """The inverse of `save` and `not_taken`."""
         self.cti, self.dropped, self.adjusted = state["cti"], state["dropped"], state["adjusted"]
         self._seen, self._latest = state["seen"], state["latest"]
         self._known = {name: _known(*kept) for name, kept in state["delivered"].items()}

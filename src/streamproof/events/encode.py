@@ -99,7 +99,7 @@ class Encoder:
         self._advance(frontier)
         return events
 
-    def snapshot(self) -> tuple[dict[str, int], pa.Table]:
+    def save(self) -> tuple[dict[str, int], pa.Table]:
         """What a new one needs to go on: numbers, and the live rows with the number of each in the column ``w``."""
         self._forget()
         numbers, rows = _merged(self._live, self.schema)
@@ -108,7 +108,7 @@ class Encoder:
         return {"next": self._next, "frontier": self.frontier, "forgotten_at": self._forgotten_at}, table
 
     def restore(self, state: Mapping[str, int], live: pa.Table) -> None:
-        """The inverse of `snapshot`."""
+        """The inverse of `save`."""
         self._next, self.frontier, self._forgotten_at = state["next"], state["frontier"], state["forgotten_at"]
         self._live = [(ints(live[W]), _Rows(ints(live[LE]), ints(live[RE]), payload_of(live)))]
 

@@ -141,7 +141,7 @@ class Validator:
             self._live = self._lasting(self._live)
         return self._live
 
-    def snapshot(self) -> dict[str, object]:
+    def save(self) -> dict[str, object]:
         """What a new one needs to go on, beside what is `remembered`: plain data, fit for JSON."""
         return {"cti": self.cti, "rows_seen": self.rows_seen, "latest": self._latest, "counts": dict(self.counts)}
 
@@ -149,7 +149,7 @@ class Validator:
     def restore(
         self, state: Mapping[str, Any], remembered: PhysicalStream | None, *, dead: PhysicalStream | None = None
     ) -> None:
-        """The inverse of `snapshot` and `remembered`, and of `dead_letters` where they are kept."""
+        """The inverse of `save` and `remembered`, and of `dead_letters` where they are kept."""
         self.cti, self.rows_seen, self._latest = state["cti"], state["rows_seen"], state["latest"]
         self.counts, self._live, self._index = dict(state["counts"]), remembered, None
         self._dead = [] if dead is None or not len(dead) else [dead]

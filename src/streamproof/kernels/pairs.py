@@ -29,7 +29,7 @@ from streamproof.kernels.state import Numbered
 from streamproof.kernels.store import Found, gather, ordered
 from streamproof.kernels.store_loops import LE, PAYLOAD, RE, W, meet
 from streamproof.plan.expr import LIFE_START, TRUE, Call, Col, Expr, Side, all_of, columns_of, conjuncts
-from streamproof.plan.rewrites.substitute import can_fail
+from streamproof.plan.rewrites.normal_form import can_fail
 from streamproof.plan.typing import Scope, type_of
 from streamproof.thresholds import JOIN_KEYS
 

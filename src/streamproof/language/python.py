@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from keyword import iskeyword
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from streamproof.errors import PlanError
 from streamproof.events.time import Span
-from streamproof.language.layout import Argument, Call, Chain, render
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.durations import write_duration, write_span
@@ -46,15 +46,15 @@ def loads(text: str) -> Plan:
     )
 
 
-def _chain(plan: Plan, group: str | None) -> Chain:
+def _chain(plan: Plan, group: str | None) -> CallChain:
     """The plan as a chain of calls; ``group`` is the variable that holds the group's events inside an apply."""
     match plan:
         case nodes.Source():
-            return Chain(Call("source", tuple(_source(plan))))
+            return CallChain(MethodCall("source", tuple(_source(plan))))
         case nodes.Ref(name):
-            return Chain(Call("ref", (Argument(quoted(name)),)))
+            return CallChain(MethodCall("ref", (Argument(quoted(name)),)))
         case nodes.GroupInput():
-            return Chain(Call("group_input", ())) if group is None else Chain(group)
+            return CallChain(MethodCall("group_input", ())) if group is None else CallChain(group)
         case nodes.Let():
             return _let(plan, group)
         case nodes.GroupApply():
@@ -74,7 +74,7 @@ def _source(plan: nodes.Source) -> Iterator[Argument]:
         yield Argument(quoted(plan.unit), "unit")
 
 
-def _let(plan: nodes.Let, group: str | None) -> Chain:
+def _let(plan: nodes.Let, group: str | None) -> CallChain:
     names = [name for name, _ in plan.bind]
     if len(set(names)) < len(names):
         raise PlanError("a let binds one name twice", at=", ".join(names), fix="rename one of the bindings")
@@ -83,40 +83,40 @@ def _let(plan: nodes.Let, group: str | None) -> Chain:
         arguments = tuple(Argument(part, name) for name, part in bound.items())
     else:
         arguments = (Argument(_mapping(bound), prefix="**"),)
-    return Chain(Call("let", arguments), (Call("in_", (Argument(_chain(plan.body, group)),)),))
+    return CallChain(MethodCall("let", arguments), (MethodCall("in_", (Argument(_chain(plan.body, group)),)),))
 
 
-def _group_apply(plan: nodes.GroupApply, group: str | None) -> Chain:
+def _group_apply(plan: nodes.GroupApply, group: str | None) -> CallChain:
     receiver = _chain(plan.input, group)
     keys = tuple(Argument(quoted(name)) for name in plan.key)
     branch = plan.apply
     if isinstance(branch, nodes.Aggregation | nodes.Uda | nodes.Udo) and branch.input == nodes.GroupInput():
-        return receiver.then(Call("group_by", keys), *CALLS[branch](branch, ()))
+        return receiver.then(MethodCall("group_by", keys), *CALLS[branch](branch, ()))
     applied = Argument(_chain(branch, "g"), "apply", prefix="lambda g: ")
-    return receiver.then(Call("group_apply", (*keys, applied)))
+    return receiver.then(MethodCall("group_apply", (*keys, applied)))
 
 
-def _event_query(plan: EventQuery, group: str | None) -> Chain:
+def _event_query(plan: EventQuery, group: str | None) -> CallChain:
     from streamproof.language.eql.printer import print_query  # noqa: PLC0415  # only these plans need it
 
     given = {name: _chain(part, group) for name, part in plan.bind if part != nodes.Source(name)}
     text = Argument(quoted(print_query(plan.query)))
     if all(map(_is_keyword_name, given)):
-        return Chain(Call("eql", (text, *(Argument(part, name) for name, part in given.items()))))
-    return Chain(Call("eql", (text, Argument(_mapping(given), prefix="**"))))
+        return CallChain(MethodCall("eql", (text, *(Argument(part, name) for name, part in given.items()))))
+    return CallChain(MethodCall("eql", (text, Argument(_mapping(given), prefix="**"))))
 
 
 # --- one rule per node: the calls that make it of its first input ----------------------------------------------------
 
-Others: TypeAlias = "tuple[Chain, ...]"
-Calls: TypeAlias = Callable[[Any, Others], Iterable[Call]]
+Others: TypeAlias = "tuple[CallChain, ...]"
+Calls: TypeAlias = "Callable[[Any, Others], Iterable[MethodCall]]"
 
 
 def _plain(method: str, *arguments: str) -> Calls:
     """A call whose arguments are the node's fields: lengths of time and expressions."""
 
-    def rule(node: nodes.Node, others: Others) -> Iterator[Call]:
-        yield Call(method, tuple(Argument(_field(getattr(node, name))) for name in arguments))
+    def rule(node: nodes.Node, others: Others) -> Iterator[MethodCall]:
+        yield MethodCall(method, tuple(Argument(_field(getattr(node, name))) for name in arguments))
 
     return rule
 
@@ -130,25 +130,25 @@ def _span(value: Span) -> str:
     return quoted(written) if isinstance(written, str) else str(written)
 
 
-def _select(node: nodes.Select, others: Others) -> Iterator[Call]:
+def _select(node: nodes.Select, others: Others) -> Iterator[MethodCall]:
     if not all(_is_keyword_name(name) for name, _ in node.exprs):
-        yield Call("select", (Argument(_named(node.exprs)),))
+        yield MethodCall("select", (Argument(_named(node.exprs)),))
         return
     kept = 0
     while kept < len(node.exprs) and node.exprs[kept][1] == Col(node.exprs[kept][0]):
         kept += 1
     keep = (Argument(quoted(name)) for name, _ in node.exprs[:kept])
     new = (Argument(quoted(to_text(expr)), name) for name, expr in node.exprs[kept:])
-    yield Call("select", (*keep, *new))
+    yield MethodCall("select", (*keep, *new))
 
 
-def _alter_duration(node: nodes.AlterDuration, others: Others) -> Iterator[Call]:
+def _alter_duration(node: nodes.AlterDuration, others: Others) -> Iterator[MethodCall]:
     written = write_duration(node.dur)
-    yield Call("alter_duration", (Argument(quoted(written) if isinstance(written, str) else str(written)),))
+    yield MethodCall("alter_duration", (Argument(quoted(written) if isinstance(written, str) else str(written)),))
 
 
-def _chop(node: nodes.Chop, others: Others) -> Iterator[Call]:
-    yield Call("chop", (Argument(_span(node.period)), *_given(offset=_span(node.offset), default="0")))
+def _chop(node: nodes.Chop, others: Others) -> Iterator[MethodCall]:
+    yield MethodCall("chop", (Argument(_span(node.period)), *_given(offset=_span(node.offset), default="0")))
 
 
 def _given(*, default: str | None = None, **settings: str | None) -> Iterator[Argument]:
@@ -158,33 +158,33 @@ def _given(*, default: str | None = None, **settings: str | None) -> Iterator[Ar
             yield Argument(value, name)
 
 
-def _union(node: nodes.Union, others: Others) -> Iterator[Call]:
-    yield Call("union", tuple(map(Argument, others)))
+def _union(node: nodes.Union, others: Others) -> Iterator[MethodCall]:
+    yield MethodCall("union", tuple(map(Argument, others)))
 
 
 def _pair(method: str) -> Calls:
-    def rule(node: Any, others: Others) -> Iterator[Call]:
+    def rule(node: Any, others: Others) -> Iterator[MethodCall]:
         on = [] if node.on == TRUE else [Argument(quoted(to_text(node.on)))]
         select = getattr(node, "select", None)
         chosen = [] if select is None else [Argument(_named(select), "select")]
-        yield Call(method, (Argument(others[0]), *on, *chosen))
+        yield MethodCall(method, (Argument(others[0]), *on, *chosen))
 
     return rule
 
 
-def _session(node: nodes.Session, others: Others) -> Iterator[Call]:
+def _session(node: nodes.Session, others: Others) -> Iterator[MethodCall]:
     longest = None if node.max is None else _span(node.max)
     key = None if not node.key else quoted(node.key[0]) if len(node.key) == 1 else _tuple(map(quoted, node.key))
-    yield Call("session", (Argument(_span(node.timeout)), *_given(max=longest, key=key)))
+    yield MethodCall("session", (Argument(_span(node.timeout)), *_given(max=longest, key=key)))
 
 
-def _advance_time(node: nodes.AdvanceTime, others: Others) -> Iterator[Call]:
+def _advance_time(node: nodes.AdvanceTime, others: Others) -> Iterator[MethodCall]:
     step = None if node.every_duration is None else _span(node.every_duration)
     every = None if node.every is None else str(node.every)
     final = None if node.final else "False"
     given = _given(every=every, every_duration=step, final=final)
     late = _given(late=quoted(node.late), default=quoted("drop"))
-    yield Call("advance_time", (*given, *_given(delay=_span(node.delay), default="0"), *late))
+    yield MethodCall("advance_time", (*given, *_given(delay=_span(node.delay), default="0"), *late))
 
 
 # --- event-driven ---
@@ -194,56 +194,56 @@ def _key(key: tuple[str, ...]) -> str | None:
     return None if not key else quoted(key[0]) if len(key) == 1 else _tuple(map(quoted, key))
 
 
-def _transition(node: Transition, others: Others) -> Iterator[Call]:
-    yield Call("transition", (Argument(quoted(to_text(node.expr))), *_given(key=_key(node.key))))
+def _transition(node: Transition, others: Others) -> Iterator[MethodCall]:
+    yield MethodCall("transition", (Argument(quoted(to_text(node.expr))), *_given(key=_key(node.key))))
 
 
-def _drift(node: Drift, others: Others) -> Iterator[Call]:
+def _drift(node: Drift, others: Others) -> Iterator[MethodCall]:
     way = _given(way=quoted(node.way), default=quoted("any"))
     step = Argument(quoted(to_text(node.step)), "step")
-    yield Call("drift", (Argument(quoted(to_text(node.expr))), step, *way, *_given(key=_key(node.key))))
+    yield MethodCall("drift", (Argument(quoted(to_text(node.expr))), step, *way, *_given(key=_key(node.key))))
 
 
-def _pairing(node: Pairing, others: Others) -> Iterator[Call]:
+def _pairing(node: Pairing, others: Others) -> Iterator[MethodCall]:
     policy = _given(policy=quoted(node.policy), default=quoted("fifo"))
     longest = None if node.max is None else _span(node.max)
-    yield Call("pairing", (Argument(others[0]), *_given(key=_key(node.key)), *policy, *_given(max=longest)))
+    yield MethodCall("pairing", (Argument(others[0]), *_given(key=_key(node.key)), *policy, *_given(max=longest)))
 
 
-def _during(node: During, others: Others) -> Iterator[Call]:
+def _during(node: During, others: Others) -> Iterator[MethodCall]:
     aggs = Argument(_mapping({name: _aggregate(agg) for name, agg in node.aggs}))
     spans = {name: _span(span) for name, span in (("reach", node.reach), ("hop", node.hop)) if span is not None}
     words = {name: quoted(word) for name, word in (("begin", node.begin), ("end", node.end)) if word is not None}
     flags = {name: "True" for name, flag in (("latest", node.latest), ("empty", node.empty)) if flag}
     trigger = _given(trigger=quoted(node.trigger), default=quoted("end"))
     keys = _given(key=_key(node.key), group=_key(node.group))
-    yield Call("observe", (Argument(others[0]), aggs, *trigger, *keys, *_given(**spans, **words, **flags)))
+    yield MethodCall("observe", (Argument(others[0]), aggs, *trigger, *keys, *_given(**spans, **words, **flags)))
 
 
 # --- windows ---
 
 
-def _window(window: Window) -> Call:
+def _window(window: Window) -> MethodCall:
     match window:
         case Tumbling(size, offset):
-            return Call("tumbling", (Argument(_span(size)), *_given(offset=_span(offset), default="0")))
+            return MethodCall("tumbling", (Argument(_span(size)), *_given(offset=_span(offset), default="0")))
         case Hopping(size, hop, offset):
             sizes = (Argument(_span(size)), Argument(_span(hop), "hop"))
-            return Call("hopping", (*sizes, *_given(offset=_span(offset), default="0")))
+            return MethodCall("hopping", (*sizes, *_given(offset=_span(offset), default="0")))
         case Snapshot():
-            return Call("snapshot", ())
+            return MethodCall("snapshot", ())
         case CountStart(n) | CountEnd(n):
-            return Call(window.kind, (Argument(str(n)),))
+            return MethodCall(window.kind, (Argument(str(n)),))
 
 
-def _aggregation(node: nodes.Aggregation, others: Others) -> Iterator[Call]:
+def _aggregation(node: nodes.Aggregation, others: Others) -> Iterator[MethodCall]:
     yield _window(node.window)
     aggs = {name: _aggregate(agg) for name, agg in node.aggs}
     if all(_is_keyword_name(name) and name != "output" for name in aggs):
         columns = tuple(Argument(text, name) for name, text in aggs.items())
     else:
         columns = (Argument(_mapping(aggs)),)
-    yield Call("aggregate", (*columns, *_output(node.output)))
+    yield MethodCall("aggregate", (*columns, *_output(node.output)))
 
 
 def _output(output: str) -> Iterator[Argument]:
@@ -256,12 +256,12 @@ def _aggregate(agg: Aggregate) -> str:
     return f"{fn}({', '.join([*read, *map(value, agg.params)])})"
 
 
-def _topk(node: nodes.TopK, others: Others) -> Iterator[Call]:
+def _topk(node: nodes.TopK, others: Others) -> Iterator[MethodCall]:
     yield _window(node.window)
     orders = [f"{direction}({quoted(to_text(expr))})" for expr, direction in node.by]
     by = orders[0] if len(orders) == 1 else f"[{', '.join(orders)}]"
     rank = None if node.rank is None else quoted(node.rank)
-    yield Call("top", (Argument(str(node.k)), Argument(by, "by"), *_given(rank=rank), *_output(node.output)))
+    yield MethodCall("top", (Argument(str(node.k)), Argument(by, "by"), *_given(rank=rank), *_output(node.output)))
 
 
 def _settings(node: nodes.Uda | nodes.Udo) -> Iterator[Argument]:
@@ -270,18 +270,18 @@ def _settings(node: nodes.Uda | nodes.Udo) -> Iterator[Argument]:
     yield from _given(clip=quoted(node.clip), restriction=quoted(node.restriction), default=quoted("none"))
 
 
-def _uda(node: nodes.Uda, others: Others) -> Iterator[Call]:
+def _uda(node: nodes.Uda, others: Others) -> Iterator[MethodCall]:
     yield _window(node.window)
     as_ = _given(as_=quoted(node.as_), default=quoted(node.fn.partition("@")[0]))
     seen = (Argument(quoted(node.fn)), Argument(quoted(to_text(node.arg))))
-    yield Call("uda", (*seen, *as_, *_settings(node), *_output(node.output)))
+    yield MethodCall("uda", (*seen, *as_, *_settings(node), *_output(node.output)))
 
 
-def _udo(node: nodes.Udo, others: Others) -> Iterator[Call]:
+def _udo(node: nodes.Udo, others: Others) -> Iterator[MethodCall]:
     yield _window(node.window)
     seen = [] if node.map is None else [Argument(_named(node.map), "map")]
     stamp = _given(stamp=quoted(node.stamp), default=quoted("align"))
-    yield Call("udo", (Argument(quoted(node.fn)), *seen, *_settings(node), *stamp))
+    yield MethodCall("udo", (Argument(quoted(node.fn)), *seen, *_settings(node), *stamp))
 
 
 CALLS: Rules[Calls] = Rules(
@@ -361,6 +361,89 @@ def _named(exprs: Named) -> str:
     return _mapping({name: quoted(to_text(expr)) for name, expr in exprs})
 
 
-def _mapping(parts: Mapping[str, str | Chain]) -> str:
+def _mapping(parts: Mapping[str, str | CallChain]) -> str:
     shown = (f"{quoted(name)}: {part if isinstance(part, str) else render(part)}" for name, part in parts.items())
     return "{" + ", ".join(shown) + "}"
+
+
+WIDTH: Final = 100
+_STEP: Final = "    "
+
+
+@dataclass(frozen=True, slots=True)
+class CallChain:
+    """Something and the calls made on it: ``head.call().call()``."""
+
+    head: MethodCall | str
+    calls: tuple[MethodCall, ...] = ()
+
+    def then(self, *calls: MethodCall) -> CallChain:
+        """The chain with more calls at its end."""
+        return CallChain(self.head, (*self.calls, *calls))
+
+
+@dataclass(frozen=True, slots=True)
+class MethodCall:
+    """A call by name."""
+
+    name: str
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument, by keyword if it has one; ``prefix`` stands before the value: ``**``, ``lambda g: ``."""
+
+    value: CallChain | str
+    keyword: str | None = None
+    prefix: str = ""
+
+    @property
+    def start(self) -> str:
+        """What stands before the value."""
+        return (f"{self.keyword}=" if self.keyword else "") + self.prefix
+
+
+def render(chain: CallChain, *, indent: str = "", used: int = 0, width: int = WIDTH) -> str:
+    """The text of a chain; ``indent`` is that of its line, of which ``used`` characters are taken already."""
+    flat = _flat(chain)
+    if len(indent) + used + len(flat) <= width:
+        return flat
+    if not chain.calls:
+        return flat if isinstance(chain.head, str) else _broken(chain.head, "", indent, width)
+    inner = indent + _STEP
+    head = chain.head if isinstance(chain.head, str) else _fitted(chain.head, "", inner, width)
+    lines = [f"{inner}{head}", *(f"{inner}{_fitted(call, '.', inner, width)}" for call in chain.calls)]
+    return "\n".join(["(", *lines, f"{indent})"])
+
+
+def _flat(chain: CallChain) -> str:
+    head = chain.head if isinstance(chain.head, str) else _flat_call(chain.head)
+    return head + "".join(f".{_flat_call(call)}" for call in chain.calls)
+
+
+def _flat_call(call: MethodCall) -> str:
+    return f"{call.name}({', '.join(map(_flat_argument, call.arguments))})"
+
+
+def _flat_argument(argument: Argument) -> str:
+    return argument.start + (argument.value if isinstance(argument.value, str) else _flat(argument.value))
+
+
+def _fitted(call: MethodCall, dot: str, indent: str, width: int) -> str:
+    flat = dot + _flat_call(call)
+    return flat if len(indent) + len(flat) <= width or not call.arguments else _broken(call, dot, indent, width)
+
+
+def _broken(call: MethodCall, dot: str, indent: str, width: int) -> str:
+    """The call with one argument per line."""
+    inner = indent + _STEP
+    lines = [f"{inner}{_argument(argument, inner, width)}," for argument in call.arguments]
+    return "\n".join([f"{dot}{call.name}(", *lines, f"{indent})"])
+
+
+def _argument(argument: Argument, indent: str, width: int) -> str:
+    start = argument.start
+    if isinstance(argument.value, str):
+        return start + argument.value
+    return start + render(argument.value, indent=indent, used=len(start) + 1, width=width)

@@ -25,7 +25,6 @@ from streamproof.plan.aggregates import AGGREGATES, Aggregate
 from streamproof.plan.carried import carried
 from streamproof.plan.eql import typed as event_rules
 from streamproof.plan.eql.lowering import lowered
-from streamproof.plan.eql.source_location import at_place, word_offset
 from streamproof.plan.event_nodes import Drift, During, EventQuery, Pairing, Transition
 from streamproof.plan.expr import Col, Lit
 from streamproof.plan.functions import common_type
@@ -34,6 +33,7 @@ from streamproof.plan.library import installed
 from streamproof.plan.modules import Module, Registry
 from streamproof.plan.nodes import Named, Node, Plan
 from streamproof.plan.rules import Rules
+from streamproof.plan.source_location import at_place, word_offset
 from streamproof.plan.typing import Scope, bind, require, type_of
 from streamproof.plan.windows import in_ticks
 
@@ -382,7 +382,7 @@ def _aggregate_type(agg: Aggregate, scope: Scope) -> Type:
     return AGGREGATES[agg.fn].result(arg, agg.params)
 
 
-def _window(inputs: _Inputs, node: nodes.Windowed) -> Any:
+def _window(inputs: _Inputs, node: nodes.WindowNode) -> Any:
     return in_ticks(node.window, inputs.schema.unit)
 
 

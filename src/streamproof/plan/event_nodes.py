@@ -18,9 +18,9 @@ from streamproof.errors import PlanError
 from streamproof.events.schema import check_names
 from streamproof.events.time import Span
 from streamproof.plan.aggregates import Aggregate
-from streamproof.plan.eql.query import Query
+from streamproof.plan.eql.query import EqlQuery, Qos
 from streamproof.plan.expr import Expr
-from streamproof.plan.nodes import CORE_NODES, Meeting, Node, Plan, Yield, one_of
+from streamproof.plan.nodes import CORE_NODES, Meeting, Node, Plan, Yield, one_of, walk
 
 Policy: TypeAlias = Literal["fifo", "lifo"]
 Trigger: TypeAlias = Literal["start", "end", "hop", "arrival"]
@@ -161,7 +161,7 @@ class EventQuery(Node):
     op: ClassVar[str] = "eql"
     input_fields: ClassVar[tuple[str, ...]] = ()
     bind: tuple[tuple[str, Plan], ...]
-    query: Query
+    query: EqlQuery
 
     def __post_init__(self) -> None:
         missing = [name for name in self.query.streams() if name not in dict(self.bind)]
@@ -178,3 +178,13 @@ class EventQuery(Node):
 
 EVENT_NODES: tuple[type[Node], ...] = (Transition, Drift, Pairing, During, EventQuery)
 NODES: tuple[type[Node], ...] = (*CORE_NODES, *EVENT_NODES)
+
+
+def plan_qos(plan: Plan) -> Qos | None:
+    """How late results may be and how many tuples may wait; None where the plan does not say.
+
+    >>> from streamproof.plan.nodes import Source
+    >>> plan_qos(Source("S")) is None
+    True
+    """
+    return next((node.query.qos for node in walk(plan) if isinstance(node, EventQuery) and node.query.qos), None)

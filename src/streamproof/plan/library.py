@@ -15,7 +15,10 @@ from functools import cache
 from streamproof import extensions
 from streamproof.events.schema import FLOAT64, Schema, Type
 from streamproof.events.time import FOREVER
+from streamproof.plan.aggregates import Aggregate
+from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit, user_functions
 from streamproof.plan.modules import Event, Module, Payload, Properties, Registry, WindowSpan, uda, udo
+from streamproof.plan.nodes import Node, Uda, Udo, parameters
 
 Number = int | float
 MeanState = tuple[list[float], int, dict[str, int]]
@@ -135,3 +138,34 @@ def changes(events: Sequence[Event], window: WindowSpan) -> Iterator[Payload]:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         row[name] = float(value - first[name]) if is_number and first[name] is not None else value
     yield row
+
+
+def functions_of(node: Node) -> Iterator[Apply]:
+    """The calls of user-defined functions in a node's own expressions.
+
+    >>> from streamproof.plan.nodes import Source, Where
+    >>> from streamproof.plan.parse import parse
+    >>> [call.fn for call in functions_of(Where(Source("S"), parse("near(x, y) and z > 1")))]
+    ['near']
+    """
+    return (call for expr in _expressions(parameters(node)) for call in user_functions(expr))
+
+
+def calls_modules(node: Node) -> bool:
+    """Whether a node calls any user module."""
+    return isinstance(node, Uda | Udo) or any(True for _ in functions_of(node))
+
+
+def _expressions(value: object) -> Iterator[Expr]:
+    """Every expression somewhere in a node's parameters."""
+    match value:
+        case Col() | Lit() | Call() | Apply() | Cast() | Case():
+            yield value
+        case Aggregate(arg=arg) if arg is not None:
+            yield arg
+        case dict():
+            for part in value.values():
+                yield from _expressions(part)
+        case tuple():
+            for part in value:
+                yield from _expressions(part)

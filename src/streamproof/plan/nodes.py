@@ -465,7 +465,7 @@ class Session(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Windowed(Node):
+class WindowNode(Node):
     """Results of each window, which all events in it decide."""
 
     input: Plan
@@ -473,7 +473,7 @@ class Windowed(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregation(Windowed):
+class Aggregation(WindowNode):
     """Aggregates over each window."""
 
     op: ClassVar[str] = "agg"
@@ -495,7 +495,7 @@ class Aggregation(Windowed):
 
 
 @dataclass(frozen=True, slots=True)
-class TopK(Windowed):
+class TopK(WindowNode):
     """The events of rank at most k in each window: ties are all kept and leave gaps, nulls come last."""
 
     op: ClassVar[str] = "topk"
@@ -521,7 +521,7 @@ class TopK(Windowed):
 
 
 @dataclass(frozen=True, slots=True)
-class Uda(Windowed):
+class Uda(WindowNode):
     """A user-defined aggregate: one value per window, in the column ``as_``."""
 
     op: ClassVar[str] = "uda"
@@ -545,7 +545,7 @@ class Uda(Windowed):
 
 
 @dataclass(frozen=True, slots=True)
-class Udo(Windowed):
+class Udo(WindowNode):
     """A user-defined operator: zero or more rows per window. Without ``map`` it sees all columns."""
 
     op: ClassVar[str] = "udo"

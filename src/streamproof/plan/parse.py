@@ -26,8 +26,7 @@ from sqlglot import exp
 from streamproof.errors import Gathering, PlanError
 from streamproof.events.schema import KINDS, Type, decimal, parse_type
 from streamproof.plan.aggregates import AGGREGATES
-from streamproof.plan.expr import NULL_LITERAL, Apply, Call, Case, Col, Expr, Side, literal
-from streamproof.plan.fold import cast_to
+from streamproof.plan.expr import NULL_LITERAL, Apply, Call, Case, Col, Expr, Side, cast_to, literal
 from streamproof.plan.functions import FUNCTIONS, OTHER_NAMES
 from streamproof.plan.grammar import Unread, check_kept, condition_of, consumed, place, tokens_of, too_deep
 

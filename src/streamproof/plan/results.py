@@ -97,7 +97,7 @@ def cut_results(root: Typed) -> Iterator[str]:
             return
         for below in part.inputs:
             yield from visit(below, groups)
-        if isinstance(part.node, nodes.Windowed):
+        if isinstance(part.node, nodes.WindowNode):
             inner = _made_in(part.inputs[0], lambda one: (one.node, one.inputs), groups)
             if inner is not None and cut_by(inner, part.node.window):
                 yield _warning(part.node, inner)

@@ -19,7 +19,7 @@ from streamproof.engines.base import LiveQuery
 from streamproof.engines.job import on
 from streamproof.errors import PlanError
 from streamproof.events.schema import Schema
-from streamproof.plan.eql.qos import plan_qos
+from streamproof.plan.event_nodes import plan_qos
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan, sources
 from streamproof.qos import admission

@@ -24,8 +24,7 @@ from streamproof.plan.eql import query as eqm
 from streamproof.plan.nodes import Plan
 from streamproof.query.calls import names_the_call
 from streamproof.query.column import Expression, to_expr
-from streamproof.query.linear import Linear
-from streamproof.query.pairs import Pairs
+from streamproof.query.operators import BinaryOperators, Linear
 
 Keys: TypeAlias = "str | tuple[str, ...] | list[str]"
 Bound: TypeAlias = "tuple[tuple[str, Plan], ...]"
@@ -41,7 +40,7 @@ class Happening(Knows):
 
     def __matmul__(self, inner: Happening) -> Happening:
         """``outer @ inner``: the inner event, where it happens during the outer one."""
-        return Happening(eqm.Sequence(self.event, inner.event), _united(self.streams, inner.streams))
+        return Happening(eqm.Nested(self.event, inner.event), _united(self.streams, inner.streams))
 
     def within(self, span: Span) -> Happening:
         """Of ``a @ b`` of two instants: how long after the first the second may come."""
@@ -55,8 +54,8 @@ class Happening(Knows):
         """Of a lasting event: the instants at its begin and every so often until its end."""
         return replace(self, event=eqm.Periodic(self.event, read_span(span)))
 
-    def _sequence(self) -> eqm.Sequence:
-        if not isinstance(self.event, eqm.Sequence):
+    def _sequence(self) -> eqm.Nested:
+        if not isinstance(self.event, eqm.Nested):
             raise PlanError("only a @ b can be limited like this", fix="combine two events with @ first")
         return self.event
 
@@ -94,7 +93,7 @@ def changes(
     """
     name, streams = _named(stream)
     reach = None if within is None else read_span(within)
-    return Happening(eqm.Changes(name, column, by, way, reach), streams)
+    return Happening(eqm.ValueChanges(name, column, by, way, reach), streams)
 
 
 @door
@@ -138,7 +137,7 @@ def lasting(
 
 @doors
 @dataclass(frozen=True, slots=True, repr=False)
-class EventDriven(Pairs):
+class EventDriven(BinaryOperators):
     """The ways in which events drive a query over a stream."""
 
     def on_arrival(self, *, window: Span | None = None) -> PartialQuery:
@@ -290,7 +289,7 @@ class PartialQuery(Knows):
     def aggregate(self, **aggs: Aggregate) -> Any:
         """The stream of results, one column for each aggregate."""
         items = tuple(eqm.Item(name, agg) for name, agg in aggs.items())
-        query = eqm.Query(items, **self.query)
+        query = eqm.EqlQuery(items, **self.query)
         bound = dict(self.streams)
         return self._make(event_nodes.EventQuery(tuple((name, bound[name]) for name in query.streams()), query))
 

@@ -6,28 +6,30 @@ source(S) → where(v > 1) → agg(tumbling(size=10), n=count())
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
-from streamproof.arguments import check_call, door, doors
+from streamproof import extensions
+from streamproof.arguments import Knows, check_call, door, doors
 from streamproof.errors import PlanError
 from streamproof.events.schema import Schema, Type
 from streamproof.events.time import Unit
 from streamproof.plan import nodes
+from streamproof.plan.nodes import Plan
 from streamproof.plan.windows import Window
 from streamproof.query.calls import names_the_call
 from streamproof.query.eql import EventDriven
-from streamproof.query.grouped import Grouped
-from streamproof.query.multicast import Bindings, bind, bound_name
 from streamproof.query.showing import Shown
-from streamproof.query.windowed import Windowed, Windows
+from streamproof.query.windowed import Windowed, WindowOperators
 
 
 @doors
 @dataclass(frozen=True, slots=True, repr=False)
-class Stream(Shown, Windows, EventDriven):
+class Stream(Shown, WindowOperators, EventDriven):
     """A stream of events and the plan that computes it. Streams with equal plans are equal."""
 
     @property
@@ -84,10 +86,9 @@ class Stream(Shown, Windows, EventDriven):
 
         The options are those of `streamproof.engines.on`.
         """
-        # engines lie above this room, so they are found when asked for, and a job's type has no name here
-        made = importlib.import_module("streamproof.engines.job").on
-        check_call(made, (self.plan, engine), options)
-        return made(self.plan, engine, **options)
+        make = extensions.job_maker()  # a job's type has no name here: engines lie above this room
+        check_call(make, (self.plan, engine), options)
+        return make(self.plan, engine, **options)
 
 
 @door
@@ -123,3 +124,72 @@ def ref(name: str) -> Stream:
 def group_input() -> Stream:
     """The events of one group: the leaf of what `Grouped.apply` makes."""
     return Stream(nodes.GroupInput())
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped(WindowOperators, Knows):
+    """The groups of a stream. Everything computed on them is per group; null is a key of its own."""
+
+    stream: Stream
+    key: tuple[str, ...]
+
+    @names_the_call
+    def apply(self, apply: Callable[[Stream], Stream]) -> Stream:
+        """What ``apply`` makes of each group's events, with the key in front.
+
+        >>> source("S").group_by("k").apply(lambda group: group.where("v > 1").coalesce())
+        source(S) → group_apply(k)
+
+        A key that ``apply`` passes on is simply there; it may not compute another column of its name.
+        Law: the result is the union over all keys.
+        """
+        branch = apply(type(self.stream)(nodes.GroupInput()))
+        if not isinstance(branch, type(self.stream)):
+            raise PlanError(f"apply must give a stream, got {branch!r}", fix="return the stream that the lambda makes")
+        return self._around(branch.plan)
+
+    @property
+    def results(self) -> Plan:
+        """The events of all groups."""
+        return self.stream.plan
+
+    def in_windows(self, window: Window) -> Windowed:
+        """Each group in windows of its own."""
+        return Windowed(nodes.GroupInput(), window, self._around)
+
+    def _around(self, branch: Plan) -> Stream:
+        return type(self.stream)(nodes.GroupApply(self.stream.plan, self.key, branch))
+
+
+_in_use: ContextVar[tuple[str, ...]] = ContextVar("names of the multicasts around this call", default=())
+
+
+@contextmanager
+def bound_name(wanted: str | None) -> Iterator[str]:
+    """A name for a shared stream that no enclosing multicast uses, so that an inner one never hides an outer one."""
+    used = _in_use.get()
+    if wanted in used:
+        raise PlanError(f'an enclosing multicast is called "{wanted}" already', fix="give this one another name")
+    name = wanted or next(name for n in count(1) if (name := f"shared{n}") not in used)
+    token = _in_use.set((*used, name))
+    try:
+        yield name
+    finally:
+        _in_use.reset(token)
+
+
+@doors
+@dataclass(frozen=True, slots=True)
+class Bindings(Knows):
+    """What `let` gives: named streams, waiting for the stream that reads them."""
+
+    streams: tuple[tuple[str, Stream], ...]
+
+    def in_(self, body: Stream) -> Stream:
+        """The stream ``body``, which reads the bound ones with `ref`."""
+        return type(body)(nodes.Let(tuple((name, stream.plan) for name, stream in self.streams), body.plan))
+
+
+def bind(streams: Mapping[str, Stream]) -> Bindings:
+    """Bindings, in their order: a later one may read an earlier one."""
+    return Bindings(tuple(streams.items()))

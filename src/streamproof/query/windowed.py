@@ -44,7 +44,7 @@ class Divisible(Protocol):
         ...
 
 
-class Windows:
+class WindowOperators:
     """The five ways to divide time (or the sequence of events)."""
 
     __slots__ = ()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from streamproof.plan.check import check
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
-from streamproof.plan.rewrite import rewrite
+from streamproof.plan.rewrites import rewrite
 from streamproof.plan.rewrites.normal_form import to_plan
 from streamproof.workbench.case import Case
 from streamproof.workbench.schedule import Schedule

@@ -29,7 +29,7 @@ from streamproof.plan.check import Typed
 from streamproof.plan.event_nodes import Pairing
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
-from streamproof.plan.rewrite import rewrite
+from streamproof.plan.rewrites import rewrite
 from streamproof.thresholds import lowered
 from streamproof.workbench.advancing import arrived
 from streamproof.workbench.case import Case

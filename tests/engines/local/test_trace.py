@@ -8,8 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from streamproof.engines.job import on
-from streamproof.engines.local.passage import Passage
-from streamproof.engines.local.trace import trace
+from streamproof.engines.local.trace import Passage, trace
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.event import Event, Insert
 from streamproof.events.notation import write_value

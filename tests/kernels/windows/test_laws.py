@@ -118,7 +118,7 @@ def test_what_is_out_is_what_is_due(made: tuple[Case, Choices]) -> None:
                 assert difference(want.get(group, []), found.get(group, [])) is None, (emission, number)
 
 
-def _due(node: nodes.Windowed, emission: Emission, reached: int) -> Callable[[tuple[int, int, Any]], bool]:
+def _due(node: nodes.WindowNode, emission: Emission, reached: int) -> Callable[[tuple[int, int, Any]], bool]:
     if emission == "eager":
         return lambda row: row[0] <= reached
     if isinstance(node.window, Snapshot):

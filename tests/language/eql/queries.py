@@ -6,10 +6,10 @@ from typing import Any
 
 from streamproof.events.schema import Schema
 from streamproof.language.eql import as_plan
-from streamproof.language.eql.words import default_name
+from streamproof.language.eql.printer import default_name
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.eql import query as eql
-from streamproof.plan.eql.query import Event, Item, Query
+from streamproof.plan.eql.query import EqlQuery, Event, Item
 from streamproof.plan.parse import parse
 from streamproof.workbench.case import Case, Stream
 from streamproof.workbench.draw.choices import Choices
@@ -65,14 +65,14 @@ class QueryMaker:
             case "changes":
                 way = self.choices.pick(("any", "up", "down"))
                 within = self.span(1, 6) if self.choices.chance(50) else None
-                return eql.Changes(stream, "v", self.choices.pick((1, 2, 3)), way, within)
+                return eql.ValueChanges(stream, "v", self.choices.pick((1, 2, 3)), way, within)
             case "sequence":
                 return self.sequence(by, depth)
             case "periodic":
                 begin = self.clock() if not by and self.choices.chance(25) else self.instant(by, 0, clocks=False)
                 return eql.Periodic(eql.Lasting(begin, self.span(3, 9), by), self.span(1, 4))
             case "inside":
-                return eql.Sequence(
+                return eql.Nested(
                     self.lasting(by, 2 if self.choices.chance(30) else depth - 1),
                     self.instant(by, depth - 1, clocks=False),
                 )
@@ -83,14 +83,12 @@ class QueryMaker:
         within = self.span(1, 6) if self.choices.chance(70) else None
         outer, inner = (self.instant(by, depth - 1, clocks=False) for _ in range(2))
         if not self.choices.chance(30):
-            return eql.Sequence(outer, inner, within)
+            return eql.Nested(outer, inner, within)
         clock = self.clock()
         if not isinstance(clock, eql.Once):
             within = within or self.span(1, 6)
         return (
-            eql.Sequence(outer, clock, within)
-            if not by and self.choices.chance(40)
-            else eql.Sequence(clock, inner, within)
+            eql.Nested(outer, clock, within) if not by and self.choices.chance(40) else eql.Nested(clock, inner, within)
         )
 
     def clock(self) -> Event:
@@ -108,7 +106,7 @@ class QueryMaker:
             nested = 2 if self.choices.chance(15) else 0
             other = by if self.choices.chance(60) else self.choices.pick(((), ("k",)))
             inner, outer = self.lasting(by, nested), self.lasting(other, nested)
-            return eql.Sequence(outer, inner, None, self.choices.chance(60))
+            return eql.Nested(outer, inner, None, self.choices.chance(60))
         begin = self.instant(by, depth - 1, clocks=False)
         longest = self.span(2, 12) if self.choices.chance(40) else None
         if self.choices.chance(30):
@@ -125,7 +123,7 @@ class QueryMaker:
         chosen = dict.fromkeys(self.choices.pick(AGGREGATES) for _ in range(self.choices.integer(1, 3)))
         return tuple(Item(default_name(agg), agg) for agg in chosen)
 
-    def query(self) -> Query:
+    def query(self) -> EqlQuery:
         stream = self.stream()
         window = self.span(1, 9) if self.choices.chance(70) else None
         groups = [name for name in SCHEMAS[stream].names if name in ("k", "b")]
@@ -137,28 +135,28 @@ class QueryMaker:
         shared = {"where": where, "group": group}
         match kind:
             case "arrival":
-                return Query(self.items(), stream, eql.OnArrival(), window=window, **shared)
+                return EqlQuery(self.items(), stream, eql.OnArrival(), window=window, **shared)
             case "hop":
-                return Query(self.items(), stream, eql.EachHop(self.span(1, 7)), window=window or 5, **shared)
+                return EqlQuery(self.items(), stream, eql.EachHop(self.span(1, 7)), window=window or 5, **shared)
             case "at":
                 return self._at(stream, window, shared)
             case "during":
                 event = self.lasting()
                 empty = not group and not ticks_forever(event) and self.choices.chance(30)
-                return Query(self.items(), stream, eql.Meanwhile(event), empty=empty, **shared)
+                return EqlQuery(self.items(), stream, eql.Meanwhile(event), empty=empty, **shared)
         hop = self.span(1, 5) if self.choices.chance(60) else None
         event = self.lasting()
         window = window or (5 if hop is not None else None)
-        return Query(self.items(), stream, eql.Meanwhile(event, True), window=window, hop=hop, **shared)
+        return EqlQuery(self.items(), stream, eql.Meanwhile(event, True), window=window, hop=hop, **shared)
 
-    def _at(self, stream: str, window: Any, shared: dict[str, Any]) -> Query:
+    def _at(self, stream: str, window: Any, shared: dict[str, Any]) -> EqlQuery:
         by = ("k",) if self.choices.chance(40) else ()
         event = self.instant(by)
         clock = isinstance(event, eql.Once) or ticks_forever(event)
         if ticks_forever(event) and window is None:
             window = 4
         empty = window is not None and not shared["group"] and not clock and self.choices.chance(30)
-        return Query(self.items(), stream, eql.At(event, by), window=window, empty=empty, **shared)
+        return EqlQuery(self.items(), stream, eql.At(event, by), window=window, empty=empty, **shared)
 
 
 def ticks_forever(event: Event) -> bool:
@@ -168,7 +166,7 @@ def ticks_forever(event: Event) -> bool:
             return True
         case eql.Periodic(part) | eql.Lasting(begin=part):
             return ticks_forever(part)
-        case eql.Sequence(outer, inner):
+        case eql.Nested(outer, inner):
             return ticks_forever(outer) and ticks_forever(inner)
     return False
 

@@ -13,8 +13,8 @@ from streamproof.events.schema import Schema
 from streamproof.language import json, python, xml
 from streamproof.language.eql import as_plan, dumps, loads, loads_all
 from streamproof.plan.check import check
-from streamproof.plan.eql.qos import plan_qos
-from streamproof.plan.eql.query import EachHop, Item, Lasting, Meanwhile, Qos, Query, Sequence
+from streamproof.plan.eql.query import EachHop, EqlQuery, Item, Lasting, Meanwhile, Nested, Qos
+from streamproof.plan.event_nodes import plan_qos
 from tests.language.eql.mistakes import MISTAKES
 from tests.language.eql.queries import QueryMaker
 from tests.reference.drawn import DrawnChoices
@@ -50,13 +50,13 @@ def test_the_place_counts_lines() -> None:
 
 
 @st.composite
-def queries(draw: Any) -> Query:
+def queries(draw: Any) -> EqlQuery:
     return QueryMaker(DrawnChoices(draw)).query()
 
 
 @given(queries())
 @settings(max_examples=120, deadline=None)
-def test_what_is_printed_reads_back(query: Query) -> None:
+def test_what_is_printed_reads_back(query: EqlQuery) -> None:
     plan = as_plan(query)
     assert loads(dumps(plan)) == plan
     assert json.loads(json.dumps(plan)) == plan
@@ -64,9 +64,9 @@ def test_what_is_printed_reads_back(query: Query) -> None:
     assert python.dumps(plan).startswith("eql(")
 
 
-def query_of(text: str) -> Query:
+def query_of(text: str) -> EqlQuery:
     plan: Any = loads(text)
-    found: Query = plan.query
+    found: EqlQuery = plan.query
     return found
 
 
@@ -109,8 +109,8 @@ def test_sequences_group_to_the_right() -> None:
     )
     assert isinstance(found.when, Meanwhile)
     assert isinstance(found.when.event, Lasting)
-    assert isinstance(found.when.event.begin, Sequence)
-    assert isinstance(found.when.event.begin.inner, Sequence)
+    assert isinstance(found.when.event.begin, Nested)
+    assert isinstance(found.when.event.begin.inner, Nested)
     assert found.when.event.begin.inner.within == "2s"
 
 

@@ -15,7 +15,7 @@ from streamproof.plan.nodes import Plan
 from streamproof.plan.parse import parse
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling
 from streamproof.query.aggregates import avg, count, last
-from streamproof.query.expressions import asc, desc
+from streamproof.query.column import asc, desc
 from streamproof.query.stream import source
 from tests.language.plans import counting_events
 

@@ -26,7 +26,7 @@ Source = TypeVar("Source", bound=Hashable)
 Part = TypeVar("Part")
 
 
-class Waiting(Generic[Source, Part]):
+class WaitingBatches(Generic[Source, Part]):
     """Parts of sources that wait for others of the same source, for at most ``latency`` seconds since the first."""
 
     def __init__(
@@ -60,7 +60,7 @@ def gathered(
 
     It looks at the clock whenever a batch comes: what a source that falls silent has given last waits for its next.
     """
-    waiting = Waiting[str, Batch](latency, _joined, clock=clock)
+    waiting = WaitingBatches[str, Batch](latency, _joined, clock=clock)
     for name, batch in batches:
         waiting.put(name, batch, batch.rows.num_rows)
         if waiting.is_due:

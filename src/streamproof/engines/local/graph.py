@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamproof.engines.local.rules import KERNELS
-from streamproof.engines.local.seal import SealKernel, is_settled
+from streamproof.engines.local.rules import KERNELS, SealKernel, is_settled
 from streamproof.errors import RunError
 from streamproof.events import weights
 from streamproof.events.schema import Schema
@@ -37,7 +36,7 @@ EVENTS_OUT = "events out"  # beside the state of a kernel
 
 
 @dataclass(slots=True, eq=False)
-class Step:
+class GraphStep:
     """One kernel in the graph, and where its output goes."""
 
     kernel: Kernel
@@ -88,7 +87,7 @@ class Graph:
         ``seal`` off: with emission ``final``, whoever reads the output can take what may still change.
         """
         self.context = context
-        self.steps: list[Step] = []
+        self.steps: list[GraphStep] = []
         self.sources: dict[str, int] = {}  # the step of each source
         self.outputs: Counter[int] = Counter()  # steps whose output is wanted, and by how many
         self._advance_apart, self._seal = advance_apart, seal
@@ -167,7 +166,7 @@ class Graph:
         if identity in self._by_identity:
             return self._by_identity[identity]
         made = make()
-        self.steps.append(Step(made.kernel, made.typed, name, identity, groups=made.groups))
+        self.steps.append(GraphStep(made.kernel, made.typed, name, identity, groups=made.groups))
         number = self._by_identity[identity] = len(self.steps) - 1
         for port, feed in enumerate(feeds):
             self.steps[feed].readers.append((number, port))
@@ -194,7 +193,7 @@ class Graph:
         held = [step.kernel.groups for step in self.steps if isinstance(step.kernel, EnterGroups)]
         self._groups = [groups for groups in self._groups if groups in held]
 
-    def number(self, step: Step) -> int:
+    def number(self, step: GraphStep) -> int:
         """Where a step stands now."""
         return self._by_identity[step.identity]
 
@@ -250,7 +249,7 @@ class Graph:
         self._collect()
         return result
 
-    def _run(self, step: Step, changes: list[tuple[int, Delta]]) -> Delta:
+    def _run(self, step: GraphStep, changes: list[tuple[int, Delta]]) -> Delta:
         """What a step makes of the changes of its inputs.
 
         Where one push changes several of its inputs, rows that only the first of them seems to make must not be seen.
@@ -330,7 +329,7 @@ class Graph:
             step.kernel.restore({name: value for name, value in state.items() if name != EVENTS_OUT})
 
 
-def _fed(step: Step, port: int, part: Delta) -> Delta:
+def _fed(step: GraphStep, port: int, part: Delta) -> Delta:
     """What a step makes of a change of one input; what cannot be counted or held says in which step."""
     try:
         return _weighed(step, step.kernel.on_batch(port, part))
@@ -340,7 +339,7 @@ def _fed(step: Step, port: int, part: Delta) -> Delta:
         raise
 
 
-def _weighed(step: Step, output: Delta) -> Delta:
+def _weighed(step: GraphStep, output: Delta) -> Delta:
     """The same rows. All that an operator gave stand for a bounded number of events: so no sum of weights can wrap in
     what reads them, and what is held of them counts exactly."""
     if len(output):

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from streamproof.engines.local.graph import Step
+from streamproof.engines.local.graph import GraphStep
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.advance import Advance
 from streamproof.events.batch import Batch
@@ -47,7 +47,7 @@ class Entry:
         self.node = node
         self.validator = validator
         self.advance = None if node is None else advance_for(node, keep_late=keep_late)
-        self.roots: list[Step] = []  # the steps that it feeds, one for each era
+        self.roots: list[GraphStep] = []  # the steps that it feeds, one for each era
         self.frontier = BEGINNING
         self.sealing = False  # whether a CTI came before the end
 
@@ -93,16 +93,16 @@ class Entry:
     def know(self, events: PhysicalStream, cti: int, *, seen: int) -> None:
         """Go on as if ``seen`` events had come, of which these may still change."""
         if self.validator is not None:
-            self.validator.restore({**self.validator.snapshot(), "cti": cti, "rows_seen": seen}, events)
+            self.validator.restore({**self.validator.save(), "cti": cti, "rows_seen": seen}, events)
 
     def save(self, schema: Schema) -> tuple[dict[str, object], dict[str, PhysicalStream]]:
         """Plain data, and streams by name: what may still change, and what was left out and nobody has taken yet."""
         state: dict[str, object] = {"frontier": self.frontier, "sealing": self.sealing, "node": _document(self.node)}
         streams: dict[str, PhysicalStream] = {}
         if self.advance is not None:
-            state["advance"], streams["late"] = self.advance.snapshot(), self.advance.not_taken(schema)
+            state["advance"], streams["late"] = self.advance.save(), self.advance.not_taken(schema)
         if self.validator is not None:
-            state["validator"] = self.validator.snapshot()
+            state["validator"] = self.validator.save()
             letters = self.validator.dead_letters
             streams["dead"] = letters if len(letters) else PhysicalStream.empty(schema)
             if self.validator.remembered is not None:
@@ -342,7 +342,7 @@ class Inlet:
             "complete": self.complete, "without_ids": self._inventory is not None,
         }  # fmt: skip
         if self._encoder is not None:
-            about["encoder"], tables["encoder"] = self._encoder.snapshot()
+            about["encoder"], tables["encoder"] = self._encoder.save()
         entries: dict[str, object] = {}
         for key, entry in self.entries.items():
             state, kept = entry.save(self.schema)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
-from streamproof.engines.local.graph import Step
+from streamproof.engines.local.graph import Graph, GraphStep
 from streamproof.engines.local.inlet import Inlet
 from streamproof.errors import printable
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
 from streamproof.kernels.windows.kernel import WindowKernel
+
+if TYPE_CHECKING:
+    from streamproof.engines.local.processor import Processor
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +121,17 @@ def source_metrics(inlet: Inlet) -> SourceMetrics:
     )
 
 
-def operator_metrics(step: Step, queries: tuple[str, ...]) -> OperatorMetrics:
+def operator_metrics(step: GraphStep, queries: tuple[str, ...]) -> OperatorMetrics:
     """One operator in numbers."""
     return OperatorMetrics(step.name, step.rows_in, step.rows_out, step.kernel.live_rows(), queries)
 
 
-def live_windows(step: Step) -> int:
+def live_windows(step: GraphStep) -> int:
     """How many windows of a step may still change."""
     return len(step.kernel.inspect().open) if isinstance(step.kernel, WindowKernel) else 0
 
 
-def state_bytes(step: Step) -> int:
+def state_bytes(step: GraphStep) -> int:
     """The size of a step's state: that of the arrays in what it saves."""
     return sum(getattr(value, "nbytes", 8) for value in step.kernel.save().values())
 
@@ -137,3 +141,62 @@ def lag(latest: int, cti: int) -> int | None:
     if cti in (BEGINNING, FOREVER) or latest == BEGINNING:
         return 0 if cti == FOREVER else None
     return max(0, latest - cti)
+
+
+def users(processor: Processor) -> dict[str, tuple[str, ...]]:
+    """For each step, by its identity, the queries that need it."""
+    graph, feeds = processor.graph, feeds_of(processor.graph)
+    needed: dict[str, list[str]] = {step.identity: [] for step in graph.steps}
+    for name, query in processor.queries.items():
+        waiting, seen = [graph.number(query.step)], set[int]()
+        while waiting:
+            number = waiting.pop()
+            if number not in seen:
+                seen.add(number)
+                waiting += feeds[number]
+        for number in seen:
+            needed[graph.steps[number].identity].append(name)
+    return {identity: tuple(names) for identity, names in needed.items()}
+
+
+def feeds_of(graph: Graph) -> list[list[int]]:
+    """The steps that each step reads."""
+    feeds: list[list[int]] = [[] for _ in graph.steps]
+    for number, step in enumerate(graph.steps):
+        for reader, _ in step.readers:
+            feeds[reader].append(number)
+    return feeds
+
+
+def metrics_of(processor: Processor, name: str) -> Metrics:
+    """One query in numbers."""
+    needed, outlet = users(processor), processor.queries[name].outlet
+    steps = [step for step in processor.graph.steps if name in needed[step.identity]]
+    read = {step.source for step in steps}
+    inlets = {source: inlet for source, inlet in processor.inlets.items() if source in read}
+    latest = max((inlet.latest for inlet in inlets.values()), default=outlet.frontier)
+    behind = lag(latest, outlet.frontier)
+    return Metrics(
+        sources={source: source_metrics(inlet) for source, inlet in inlets.items()},
+        operators=tuple(operator_metrics(step, needed[step.identity]) for step in steps),
+        inserted=outlet.inserted,
+        retracted=outlet.retracted,
+        cti=None if behind is None else outlet.frontier,
+        lag=behind,
+        live_windows=sum(map(live_windows, steps)),
+        live_rows=sum(step.kernel.live_rows() for step in steps),
+        state_bytes=sum(map(state_bytes, steps)),
+    )
+
+
+def explain(processor: Processor) -> str:
+    """Every operator once, with what it reads and the queries that it works for."""
+    needed, feeds = users(processor), feeds_of(processor.graph)
+    lines = []
+    for number, step in enumerate(processor.graph.steps):
+        reads = f" ← {', '.join(f'#{feed}' for feed in feeds[number])}" if feeds[number] else ""
+        names = needed[step.identity]
+        who = f"{'shared by' if len(names) > 1 else 'for'} {', '.join(names)}"
+        lines.append((f"#{number} {step.name}{reads}", who))
+    width = max((len(left) for left, _ in lines), default=0)
+    return printable("\n".join(f"{left:<{width}}   {who}" for left, who in lines))

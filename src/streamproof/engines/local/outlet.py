@@ -99,7 +99,7 @@ class Outlet:
             "form": self._form, "new": [batch.frontier for batch in self._new], "keep_history": self.keep_history,
         }  # fmt: skip
         tables = {f"new {number}": batch.rows for number, batch in enumerate(self._new)}
-        about["encoder"], tables["encoder"] = self._encoder.snapshot()
+        about["encoder"], tables["encoder"] = self._encoder.save()
         if self.keep_history:
             tables["history"] = self.history.rows
         return about, tables

@@ -18,11 +18,10 @@ from collections.abc import Mapping, Sequence
 
 from streamproof.arguments import Knows, door, often
 from streamproof.engines.base import Settings, prepare
-from streamproof.engines.local.gathering import Waiting
-from streamproof.engines.local.graph import Graph, Step, source_of
+from streamproof.engines.local.gathering import WaitingBatches
+from streamproof.engines.local.graph import Graph, GraphStep, source_of
 from streamproof.engines.local.inlet import Content, Entry, Inlet
-from streamproof.engines.local.inside import explain, metrics_of
-from streamproof.engines.local.metrics import Metrics, source_metrics
+from streamproof.engines.local.metrics import Metrics, explain, metrics_of, source_metrics
 from streamproof.engines.local.query import RunningQuery
 from streamproof.engines.local.savepoint import load_state, rebuilt, save
 from streamproof.errors import InputError, PlanError, RunError, StreamproofError, did_you_mean
@@ -64,7 +63,7 @@ class Processor(Knows):
         context = context_of(self.settings, emission)
         self.graph = Graph(None, context, advance_apart=True)
         self.keep_late = keep_late
-        self._waiting = Waiting[Entry, Delta](latency, _joined)
+        self._waiting = WaitingBatches[Entry, Delta](latency, _joined)
         self._failure: str | None = None
 
     # --- sources and queries ------------------------------------------------------------------------------------------
@@ -149,7 +148,7 @@ class Processor(Knows):
                 fix="read it the same way (the same advance_time, or none), or start the query before the first event",
             )
 
-    def _connect(self, step: Step, eras: Mapping[str, int]) -> Delta | None:
+    def _connect(self, step: GraphStep, eras: Mapping[str, int]) -> Delta | None:
         """Let a new root be fed; what it must know first, if it comes late."""
         assert step.source is not None
         name, era = step.source, eras[step.source]
@@ -236,7 +235,7 @@ class Processor(Knows):
             raise
         self._give(found)
 
-    def _flow(self, roots: Sequence[Step], delta: Delta) -> dict[int, Delta]:
+    def _flow(self, roots: Sequence[GraphStep], delta: Delta) -> dict[int, Delta]:
         return self.graph.flow([self.graph.number(step) for step in roots], delta) if roots else {}
 
     def _give(self, found: Mapping[int, Delta]) -> None:

@@ -17,7 +17,7 @@ from streamproof.engines.feed import Feed
 from streamproof.engines.frames import Tabular
 from streamproof.engines.html import query_page
 from streamproof.engines.inputs import Input, Loaded
-from streamproof.engines.local.graph import Step
+from streamproof.engines.local.graph import GraphStep
 from streamproof.engines.local.inlet import Content, Inlet
 from streamproof.engines.local.metrics import Metrics
 from streamproof.engines.local.outlet import Outlet
@@ -54,16 +54,16 @@ class RunningQuery(Tabular, Knows):
         self.eras = eras  # from when on it reads each source
         self.outlet = Outlet(typed.schema, keep_history=keep_history)
         self.given: Mapping[str, Input | Loaded] = {}  # inputs that it was started with
-        self._step: Step | None = None
+        self._step: GraphStep | None = None
 
     @property
-    def step(self) -> Step:
+    def step(self) -> GraphStep:
         """Where its output is made."""
         assert self._step is not None, "the query is placed"
         return self._step
 
     @step.setter
-    def step(self, step: Step) -> None:
+    def step(self, step: GraphStep) -> None:
         self._step = step
 
     @property

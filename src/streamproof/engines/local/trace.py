@@ -24,21 +24,20 @@ where(v > 1)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from streamproof.arguments import door
 from streamproof.engines.inputs import Input, no_input
 from streamproof.engines.job import Job
 from streamproof.engines.local import in_turn
-from streamproof.engines.local.graph import Step, source_of
+from streamproof.engines.local.graph import GraphStep, source_of
 from streamproof.engines.local.graph_state import restore, save
 from streamproof.engines.local.inlet import advance_for
-from streamproof.engines.local.moments import Moment, Moments
-from streamproof.engines.local.passage import Change, Passage, Trace
 from streamproof.engines.local.processor import roots_of
-from streamproof.engines.local.watch import Signed, WatchedGraph, differing, rows, within
-from streamproof.errors import InputError, did_you_mean
+from streamproof.engines.local.watch import Moment, Moments, Signed, WatchedGraph, differing, rows, within
+from streamproof.errors import InputError, did_you_mean, printable
 from streamproof.events.advance import Advance
 from streamproof.events.batch import Batch
 from streamproof.events.time import FOREVER
@@ -131,7 +130,7 @@ class _Twins:
             self.without = WatchedGraph(self.graph.plan, context)
             restore(self.without, save(self.graph))
 
-    def _compare(self, moment: Moment, step: Step, twin: Step) -> None:
+    def _compare(self, moment: Moment, step: GraphStep, twin: GraphStep) -> None:
         assert self.without is not None
         columns = self.graph.columns(step)
         ours, theirs = self.graph.taken(step), self.without.taken(twin)
@@ -140,7 +139,7 @@ class _Twins:
         if len(found):
             changed = {row.identity for row in rows(found, columns)}
             shown = [row for row in rows(within(ours, found, columns), columns) if row.identity in changed]
-            passage.changes += [Change(moment.text, shown)] if shown else []
+            passage.changes += [RowChange(moment.text, shown)] if shown else []
             passage.sealed = None
             total.add(rows(found, columns))
         if moment.event:
@@ -148,7 +147,7 @@ class _Twins:
         if total.seen and passage.sealed is None and total.settled(self.graph.frontiers[step.identity]):
             passage.sealed = moment.text
 
-    def _touched(self, step: Step, twin: Step) -> list[str]:
+    def _touched(self, step: GraphStep, twin: GraphStep) -> list[str]:
         assert self.without is not None
         ours, theirs = self.graph.windows(step), self.without.windows(twin)
         spans = [span for span in ours if ours[span] != theirs.get(span)]
@@ -206,3 +205,67 @@ class _Total:
         """Whether nothing of it can change any more; an end at the CTI is still open."""
         ends = [row.re for row in self.more()] or [row.le for row in self.seen.values()]
         return frontier >= FOREVER or all(end < frontier for end in ends)
+
+
+@dataclass(slots=True)
+class RowChange:
+    """What one moment did to the output of an operator because of the event."""
+
+    moment: str
+    rows: list[Signed]
+
+
+@dataclass(slots=True)
+class Passage:
+    """The event's way through one operator."""
+
+    operator: str
+    touched: list[str] = field(default_factory=list)  # windows that have the event in them, or are there because of it
+    changes: list[RowChange] = field(default_factory=list)
+    added: list[Signed] = field(default_factory=list)  # what is there in the end because of the event
+    missing: list[Signed] = field(default_factory=list)  # what would be there in the end without it
+    sealed: str | None = None  # the moment after which none of it can change
+
+    def lines(self) -> Iterator[str]:
+        yield self.operator
+        if self.touched:
+            yield f"  touched: {', '.join(self.touched)}"
+        for change in self.changes:
+            yield f"  {change.moment}"
+            yield from (f"    {row}" for row in change.rows)
+        if not self.changes:
+            yield "  nothing: the event makes no difference here"
+            return
+        if self.missing:
+            yield "  without the event there would be"
+            yield from (f"    {str(row).removeprefix('+ ')}" for row in self.missing)
+        yield f"  final: sealed by {self.sealed}" if self.sealed else "  not sealed by any CTI: it may still change"
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "operator": self.operator,
+            "touched": self.touched,
+            "changes": [{"moment": c.moment, "rows": [row.to_json() for row in c.rows]} for c in self.changes],
+            "added": [row.to_json() for row in self.added],
+            "missing": [row.to_json() for row in self.missing],
+            "sealed": self.sealed,
+        }
+
+
+@dataclass(slots=True)
+class Trace:
+    """Where an event came in, and its way through every operator, inputs before readers."""
+
+    event: str
+    source: str
+    arrivals: list[dict[str, object]] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
+    passages: list[Passage] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [f"event {self.event} of {self.source}", *(f"  {text}" for text in self.shown)]
+        return printable("\n".join([*lines, *chain.from_iterable(passage.lines() for passage in self.passages)]))
+
+    def to_json(self) -> dict[str, object]:
+        operators = [passage.to_json() for passage in self.passages]
+        return {"event": self.event, "source": self.source, "arrivals": self.arrivals, "operators": operators}

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from streamproof.engines.local.graph import Graph, Step
+from streamproof.engines.inputs import Input
+from streamproof.engines.local.graph import Graph, GraphStep
+from streamproof.errors import InputError
+from streamproof.events.advance import Advance
+from streamproof.events.batch import Batch
+from streamproof.events.event import write_event
+from streamproof.events.files import Reader, read
+from streamproof.events.history import History
 from streamproof.events.notation import show_payload, write_value
+from streamproof.events.physical import to_batches
 from streamproof.events.schema import Schema, Type
+from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import BEGINNING, show_tick
+from streamproof.events.validate import Validator
 from streamproof.kernels.base import Context
 from streamproof.kernels.cells import Layout, Strings
 from streamproof.kernels.delta import Delta, concat, consolidate
@@ -47,7 +61,7 @@ class Signed(NamedTuple):
         return {"le": show_tick(self.le), "re": show_tick(self.re), "payload": payload, "w": self.w}
 
 
-class Span(NamedTuple):
+class TracedWindow(NamedTuple):
     """A window of a group; the key is text, empty where there are no groups."""
 
     le: int
@@ -67,13 +81,13 @@ class WatchedGraph(Graph):
         self.frontiers: dict[str, int] = {}  # how far each step has sealed its output
         super().__init__(typed, context)
 
-    def _run(self, step: Step, changes: list[tuple[int, Delta]]) -> Delta:
+    def _run(self, step: GraphStep, changes: list[tuple[int, Delta]]) -> Delta:
         output = super()._run(step, changes)
         self.put_out[step.identity].append(output)
         self.frontiers[step.identity] = max(self.frontiers.get(step.identity, BEGINNING), output.frontier)
         return output
 
-    def taken(self, step: Step) -> Delta:
+    def taken(self, step: GraphStep) -> Delta:
         """What a step put out since it was last asked, the keys of the groups around it as columns in front."""
         parts = self.put_out.pop(step.identity, None) or [Delta.empty(output_schema(step))]
         delta = concat(parts, frontier=parts[-1].frontier)
@@ -81,14 +95,14 @@ class WatchedGraph(Graph):
             delta = groups.keyed(delta)
         return delta
 
-    def columns(self, step: Step) -> Columns:
+    def columns(self, step: GraphStep) -> Columns:
         """The columns of `taken`; a key may be there twice."""
         found = list(output_schema(step))
         for _, key in self._around(step):
             found = [*key, *found]
         return found
 
-    def _around(self, step: Step) -> list[tuple[Groups, Columns]]:
+    def _around(self, step: GraphStep) -> list[tuple[Groups, Columns]]:
         """The groups that a step's output is in and their keys, innermost first."""
         entrances = {id(s.kernel.groups): s for s in self.steps if isinstance(s.kernel, EnterGroups)}
         groups = step.kernel.groups if isinstance(step.kernel, EnterGroups) else step.groups
@@ -101,15 +115,15 @@ class WatchedGraph(Graph):
             groups = entrance.groups
         return found
 
-    def windows(self, step: Step) -> dict[Span, int]:
+    def windows(self, step: GraphStep) -> dict[TracedWindow, int]:
         """The windows that a step holds, with how many events each has."""
         if not isinstance(step.kernel, WindowKernel):
             return {}
         views = step.kernel.inspect().windows
         keys = self._keys(step, [view.group for view in views])
-        return {Span(view.le, view.re, key): view.size for view, key in zip(views, keys, strict=True)}
+        return {TracedWindow(view.le, view.re, key): view.size for view, key in zip(views, keys, strict=True)}
 
-    def _keys(self, step: Step, groups: Sequence[int]) -> list[str]:
+    def _keys(self, step: GraphStep, groups: Sequence[int]) -> list[str]:
         none = np.zeros(len(groups), np.int64)
         delta, names = Delta(np.array(groups, np.int64), none, none, none, ()), list[str]()
         for around, key in self._around(step):
@@ -120,7 +134,7 @@ class WatchedGraph(Graph):
         return [show_payload(dict(zip(names, row, strict=True))) for row in values]
 
 
-def output_schema(step: Step) -> Schema:
+def output_schema(step: GraphStep) -> Schema:
     """The schema of what a step puts out."""
     return step.typed.inputs[0].schema if isinstance(step.kernel, EnterGroups) else step.typed.schema
 
@@ -148,3 +162,85 @@ def rows(delta: Delta, columns: Columns) -> list[Signed]:
         for le, re, payload, w in zip(delta.le.tolist(), delta.re.tolist(), payloads, delta.w.tolist(), strict=True)
     ]
     return sorted(found, key=lambda row: (row.le, row.w > 0, row.re, str(row)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moment:
+    """One push, and how to speak of it."""
+
+    source: str
+    batch: Batch
+    text: str
+    event: dict[str, object] | None = None  # one that is followed, as JSON
+
+    @property
+    def frontier(self) -> int:
+        return self.batch.frontier
+
+
+class Moments:
+    """One input as moments: its events in batches, those that are followed alone, and CTIs apart from rows."""
+
+    def __init__(self, name: str, value: Input, schema: Schema | None) -> None:
+        self.name = name
+        self._chunks = iter(_chunks(name, value, schema))
+        self._first = next(self._chunks, PhysicalStream.empty(schema or Schema()))
+        self.schema = self._first.schema
+
+    def moments(self, event: str | None, advance: Advance | None) -> Iterator[Moment]:
+        """The moments, with an event that is followed; ``advance`` makes the CTIs, where the plan says so."""
+        frontier, seen, validator = BEGINNING, 0, Validator()
+        for chunk in chain([self._first], self._chunks):
+            if advance is not None:
+                chunk = advance.apply(chunk)  # noqa: PLW2901  # what the plan gets of it
+                self._refuse_late(advance, event)
+            for piece, followed in _cut(validator.check(chunk), event):
+                event_text, event_json = _told(piece) if followed else ("", None)
+                for batch in to_batches(piece):
+                    seen += batch.rows.num_rows
+                    if batch.rows.num_rows:
+                        rows_alone = Batch(batch.schema, batch.rows, frontier)
+                        text = event_text or f"rows of {self.name} up to row {seen}"
+                        yield Moment(self.name, rows_alone, text, event_json)
+                    if batch.frontier > frontier:
+                        frontier = batch.frontier
+                        empty = Batch.empty(batch.schema, frontier=frontier)
+                        yield Moment(self.name, empty, f"CTI {show_tick(frontier)} of {self.name}")
+
+    def _refuse_late(self, advance: Advance, event: str | None) -> None:
+        for dropped in advance.take_dropped():
+            if event is not None and event in dropped.rows["id"].to_pylist():
+                raise InputError(
+                    f'the event "{event}" of {self.name} came too late for advance_time and was dropped',
+                    fix="give advance_time a longer delay, or late=adjust",
+                )
+
+
+def _told(piece: PhysicalStream) -> tuple[str, dict[str, object]]:
+    """The one event of a piece, as text and as JSON."""
+    event = piece.to_events()[0]
+    return str(event), write_event(event)
+
+
+def _chunks(name: str, value: Input, schema: Schema | None) -> Iterable[PhysicalStream]:
+    match value:
+        case PhysicalStream():
+            return [value]
+        case Reader():
+            return value
+        case str() | Path():
+            return read(Path(value), schema=schema)
+        case History() | pa.Table():
+            what = f"the input {name} is a history: its rows have no ids to follow"
+            raise InputError(what, fix="give physical events, or a file of them")
+    items = list(value)
+    return [PhysicalStream.from_dicts([item for item in items if isinstance(item, Mapping)], schema=schema)]
+
+
+def _cut(chunk: PhysicalStream, event: str | None) -> Iterator[tuple[PhysicalStream, bool]]:
+    """A chunk in pieces, each event that is followed in one of its own."""
+    found = np.flatnonzero(pc.fill_null(pc.equal(chunk.rows["id"], event or ""), False).to_numpy())
+    edges = sorted({0, len(chunk), *found.tolist(), *(found + 1).tolist()}) if event else [0, len(chunk)]
+    alone = set(found.tolist()) if event else set()
+    for start, end in pairwise(edges):
+        yield PhysicalStream(chunk.schema, chunk.rows.slice(start, end - start)), start in alone

@@ -14,7 +14,7 @@ from streamproof.errors import PlanError
 from streamproof.language.eql.parser import parse_document
 from streamproof.language.eql.printer import print_query
 from streamproof.plan import nodes
-from streamproof.plan.eql.query import Query
+from streamproof.plan.eql.query import EqlQuery
 from streamproof.plan.event_nodes import EventQuery
 from streamproof.plan.nodes import Plan
 
@@ -36,7 +36,7 @@ def loads_all(text: str) -> dict[str, Plan]:
     return {str(n): as_plan(query) for n, query in enumerate(parse_document(text), start=1)}
 
 
-def as_plan(query: Query) -> Plan:
+def as_plan(query: EqlQuery) -> Plan:
     """The query over the sources it names."""
     return EventQuery(tuple((name, nodes.Source(name)) for name in query.streams()), query)
 

@@ -11,7 +11,7 @@ from lark import Token, UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, Un
 
 from streamproof.errors import StreamproofError
 from streamproof.plan.aggregates import AGGREGATES
-from streamproof.plan.eql.source_location import refuse
+from streamproof.plan.source_location import refuse
 
 ORDER: Final = (
     "the order is SELECT … FROM … WHERE … (ON ARRIVAL | EVERY | AT | DURING) … WINDOW … HOP … GROUP BY … QOS …"

@@ -17,7 +17,7 @@ from lark import Lark, Token, Tree, UnexpectedInput
 
 from streamproof.errors import Gathering, PlanError, StreamproofError, did_you_mean, each, together
 from streamproof.language.eql.mistakes import QUOTES_OR_COMMENTS, unexpected, without_quotes
-from streamproof.language.eql.words import default_name
+from streamproof.language.eql.printer import default_name
 from streamproof.language.notation import check_size
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
 from streamproof.plan.eql.query import (
@@ -26,28 +26,28 @@ from streamproof.plan.eql.query import (
     Arrive,
     At,
     Becomes,
-    Changes,
     Cron,
     EachHop,
+    EqlQuery,
     Event,
     Every,
     Item,
     Lasting,
     Meanwhile,
     Named,
+    Nested,
     OnArrival,
     Once,
     Periodic,
     Qos,
-    Query,
-    Sequence,
+    ValueChanges,
     When,
     latest_values,
     parts_of,
 )
-from streamproof.plan.eql.source_location import at_place, refuse, word_offset
 from streamproof.plan.expr import Col, Expr, Value, transform
 from streamproof.plan.parse import parse
+from streamproof.plan.source_location import at_place, refuse, word_offset
 from streamproof.plan.text import quote
 
 Part: TypeAlias = Any
@@ -57,11 +57,11 @@ MAX_NESTING = 60  # parentheses inside parentheses
 MAX_DIGITS = 18  # of a whole number: all of them are int64
 
 
-def parse_document(text: str) -> tuple[Query, ...]:
+def parse_document(text: str) -> tuple[EqlQuery, ...]:
     """All queries of a text; an event that is defined once can be used by every query that follows."""
     check_size(text, MAX_SIZE)
-    reader = _Reader(text)
-    queries: list[Query] = []
+    reader = _EqlReader(text)
+    queries: list[EqlQuery] = []
     events: dict[str, Event] = {}
 
     def read(statement: Part) -> None:
@@ -77,7 +77,7 @@ def parse_document(text: str) -> tuple[Query, ...]:
     return tuple(queries)
 
 
-def parse_query(text: str) -> Query:
+def parse_query(text: str) -> EqlQuery:
     """The one query of a text."""
     found = parse_document(text)
     if len(found) > 1:
@@ -127,7 +127,7 @@ class _Nesting:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _EqlReader:
     """What the parts of the tree mean."""
 
     text: str
@@ -144,14 +144,14 @@ class _Reader:
         events[name] = Once("", at)  # should what it is be refused: queries that name it are not to blame
         events[name] = self.event(tree.children[3])
 
-    def query(self, tree: Part, known: dict[str, Event]) -> Query:
+    def query(self, tree: Part, known: dict[str, Event]) -> EqlQuery:
         parts = [part for part in tree.children if isinstance(part, Tree)]
         stream, at = self.name(parts[1])
         with Gathering() as clauses:
             any_item = Item("", Aggregate("count"), at)  # stands in for what was refused, so that the rest is read
             items, shown = clauses.tried(lambda: self.items(parts[0], stream)) or ((any_item,), [])
             when = next(clauses.tried(partial(self.when, part)) for part in parts if part.data in _WHEN)
-            query = Query(
+            query = EqlQuery(
                 items, stream, when or OnArrival(), shown=tuple(name for name, _ in shown),
                 shown_at=tuple(place for _, place in shown), at=at, text=self.text,
             )  # fmt: skip
@@ -163,13 +163,13 @@ class _Reader:
                     query = clauses.tried(partial(self.clause, query, part)) or query
         return replace(query, events=used)
 
-    def filtered(self, query: Query, tree: Part) -> Query:
+    def filtered(self, query: EqlQuery, tree: Part) -> EqlQuery:
         place = _start(tree.children[1])
         where = self.expression(tree.children[1], query.stream)
         self.refuse_others(where, "WHERE", query.stream, place)
         return replace(query, where=where, where_at=place)
 
-    def used(self, query: Query, known: dict[str, Event]) -> tuple[tuple[str, Event], ...]:
+    def used(self, query: EqlQuery, known: dict[str, Event]) -> tuple[tuple[str, Event], ...]:
         """The definitions that a query needs, in the order in which they were made."""
         waiting: list[Event] = [query.when.event] if isinstance(query.when, At | Meanwhile) else []
         used: set[str] = set()
@@ -185,7 +185,7 @@ class _Reader:
                 waiting.append(known[event.name])
         return tuple((name, event) for name, event in known.items() if name in used)
 
-    def clause(self, query: Query, tree: Part) -> Query:
+    def clause(self, query: EqlQuery, tree: Part) -> EqlQuery:
         field = {"window": "window", "hop": "hop", "group_by": "group", "emit_empty": "empty", "qos": "qos"}[tree.data]
         if getattr(query, field):
             raise self.refuse(f"{tree.children[0].upper()} is given twice", _start(tree), "remove one of them")
@@ -339,7 +339,7 @@ class _Reader:
             raise self.refuse("CHANGES has one reference", _start(options[1]), "give WITHIN or SINCE LAST, not both")
         within = next((self.duration(o.children[1]) for o in options if o.data == "change_within"), None)
         value = self.number("".join(map(str, number.children)), _start(number))
-        return Changes(stream, column, value, way, within, place, column_at)  # type: ignore[arg-type]  # three words
+        return ValueChanges(stream, column, value, way, within, place, column_at)  # type: ignore[arg-type]  # three words
 
     def sequence(self, tree: Part) -> Event:
         outer, sign, inner, *modifiers = tree.children
@@ -349,7 +349,7 @@ class _Reader:
         if len(spans) > 1 or len(opens) > 1:
             raise self.refuse("WITHIN or OPEN is given twice", _start(modifiers[1]), "remove one of them")
         place = sign.start_pos
-        return Sequence(self.event(outer), self.event(inner), spans[0] if spans else None, bool(opens), place)
+        return Nested(self.event(outer), self.event(inner), spans[0] if spans else None, bool(opens), place)
 
     def lasting(self, tree: Part, at: int) -> Event:
         _, begin, ending, *options = tree.children

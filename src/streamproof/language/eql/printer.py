@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Final
 
 from streamproof.events.time import Span
-from streamproof.language.eql.words import default_name, named, span_text
 from streamproof.plan.aggregates import Aggregate
+from streamproof.plan.durations import write_span
 from streamproof.plan.eql.query import (
     OTHER,
     Arrive,
     At,
     Becomes,
-    Changes,
     Cron,
     EachHop,
+    EqlQuery,
     Event,
     Every,
     Item,
     Lasting,
     Meanwhile,
     Named,
+    Nested,
     OnArrival,
     Once,
     Periodic,
-    Query,
-    Sequence,
+    ValueChanges,
 )
 from streamproof.plan.expr import Expr
 from streamproof.plan.text import quote, to_text
 
 
-def print_query(query: Query) -> str:
+def print_query(query: EqlQuery) -> str:
     """A query with the events it defines, one clause per line."""
     definitions = [f"EVENT {named(name)} = {event_text(event)};" for name, event in query.events]
     return "\n".join([*definitions, "\n".join(_clauses(query)) + ";"])
 
 
-def _clauses(query: Query) -> Iterator[str]:
+def _clauses(query: EqlQuery) -> Iterator[str]:
     items = [*map(named, query.shown), *map(_item, query.items)]
     yield f"SELECT {', '.join(items)}"
     yield f"FROM {named(query.stream)}"
@@ -89,7 +91,7 @@ def _names(names: tuple[str, ...]) -> str:
     return ", ".join(map(named, names))
 
 
-def _when(query: Query) -> str:
+def _when(query: EqlQuery) -> str:
     match query.when:
         case OnArrival():
             return "ON ARRIVAL"
@@ -116,29 +118,29 @@ def event_text(event: Event) -> str:
             return f"ARRIVE({named(stream)}{'' if where is None else f': {expression_text(where)}'})"
         case Becomes(stream, where):
             return f"BECOMES({named(stream)}: {expression_text(where)})"
-        case Changes():
+        case ValueChanges():
             return _changes(event)
-        case Sequence():
+        case Nested():
             return _sequence(event)
         case Periodic(inside, span):
             shown = event_text(inside)
-            shown = f"({shown})" if isinstance(inside, Sequence | Periodic) else shown
+            shown = f"({shown})" if isinstance(inside, Nested | Periodic) else shown
             return f"{shown} EVERY {span_text(span)}"
         case Lasting():
             return _lasting(event)
 
 
-def _changes(event: Changes) -> str:
+def _changes(event: ValueChanges) -> str:
     way = "" if event.way == "any" else f" {event.way.upper()}"
     within = "" if event.within is None else f" WITHIN {span_text(event.within)}"
     return f"CHANGES({named(event.stream)}.{named(event.column)}{way} BY {event.step}{within})"
 
 
-def _sequence(event: Sequence) -> str:
+def _sequence(event: Nested) -> str:
     outer, inner = event_text(event.outer), event_text(event.inner)
-    if isinstance(event.outer, Sequence | Periodic):
+    if isinstance(event.outer, Nested | Periodic):
         outer = f"({outer})"
-    if isinstance(event.inner, Sequence | Periodic):
+    if isinstance(event.inner, Nested | Periodic):
         inner = f"({inner})"
     within = "" if event.within is None else f" WITHIN {span_text(event.within)}"
     return f"{outer} @ {inner}{within}{' OPEN' if event.open else ''}"
@@ -157,3 +159,48 @@ def _lasting(event: Lasting) -> str:
 
 def _end(end: Event | Span) -> str:
     return f"+{span_text(end)}" if isinstance(end, int | str | timedelta) else event_text(end)
+
+
+KEYWORDS: Final = frozenset(
+    (
+        "event", "select", "from", "where", "as", "on", "arrival", "every", "at", "during", "continuous", "window",
+        "hop", "group", "by", "emit", "empty", "qos", "latency", "backlog", "time", "cron", "arrive", "becomes",
+        "changes", "lasting", "up", "down", "within", "since", "last", "pair", "each", "fifo", "lifo", "max", "open",
+        "tick", "ticks",
+    )
+)  # fmt: skip
+_SIMPLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def named(name: str) -> str:
+    """A name, in double quotes where it would read as something else.
+
+    >>> named("Room"), named("two words"), named("window")
+    ('Room', '"two words"', '"window"')
+    """
+    if _SIMPLE.fullmatch(name) and name.lower() not in KEYWORDS:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def span_text(span: Span) -> str:
+    """A length of time: with its unit, or in ticks.
+
+    >>> span_text("5s"), span_text(7), span_text(timedelta(minutes=2))
+    ('5s', '7 ticks', '120s')
+    """
+    written = write_span(span) if isinstance(span, timedelta) else span
+    return f"{written} ticks" if isinstance(written, int) else written
+
+
+def default_name(agg: Aggregate) -> str:
+    """The column of an aggregate that is not given a name.
+
+    >>> from streamproof.plan.parse import parse
+    >>> default_name(Aggregate("count")), default_name(Aggregate("avg", parse("temp"))), default_name(
+    ...     Aggregate("percentile", parse("v * 2"), (0.9,)))
+    ('count', 'avg_temp', 'percentile_v_2_0_9')
+    """
+    fn, arg = agg.written
+    parts = [fn, *([] if arg is None else [to_text(arg)]), *map(str, agg.params)]
+    return "_".join(filter(None, (re.sub(r"\W+", "_", part).strip("_") for part in parts)))

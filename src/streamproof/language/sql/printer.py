@@ -121,7 +121,7 @@ def _aggregation(plan: nodes.Aggregation, keys: tuple[str, ...] = (), source: Pl
     return _grouped(", ".join(items), plan, keys, source)
 
 
-def _grouped(items: str, plan: nodes.Windowed, keys: tuple[str, ...], source: Plan | None) -> str:
+def _grouped(items: str, plan: nodes.WindowNode, keys: tuple[str, ...], source: Plan | None) -> str:
     groups = ", ".join([*map(quote, keys), window_text(plan.window)])
     return f"SELECT {items} {_rows(source if source is not None else plan.input)} GROUP BY {groups}"
 

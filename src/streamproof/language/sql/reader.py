@@ -26,15 +26,15 @@ from sqlglot import TokenType, exp
 from streamproof.errors import Gathering, PlanError, StreamproofError, did_you_mean, each
 from streamproof.events.time import duration
 from streamproof.language.notation import check_size
-from streamproof.language.sql.words import Statement, statements_of
+from streamproof.language.sql.keywords import Statement, statements_of
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
 from streamproof.plan.durations import read_span
-from streamproof.plan.eql.source_location import pointed
 from streamproof.plan.expr import TRUE, Call, Col, Expr, Lit
 from streamproof.plan.grammar import DIALECT, Grammar, Unread, check_kept, consumed, place, statements
 from streamproof.plan.nodes import Direction, Named, Plan
 from streamproof.plan.parse import WORDS, admit, name_of, parts_of, word_of
+from streamproof.plan.source_location import pointed
 from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tumbling, Window
 
 Made = TypeVar("Made")
@@ -91,7 +91,7 @@ def _read(statement: Statement, text: str) -> list[Plan]:
     except Unread as error:
         raise Unread(error.what, fix=EXAMPLE, offset=error.offset, name=error.name) from None
     with Gathering() as steps:
-        plans = each(trees, _Reader(statement.tops, steps).plan)
+        plans = each(trees, _SqlReader(statement.tops, steps).plan)
     for tree in trees:
         check_kept(statement.tokens, tree)
     return plans
@@ -107,7 +107,7 @@ class _From:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _SqlReader:
     tops: frozenset[int]  # where TOP n BY stands
     steps: Gathering  # what is refused without keeping the rest from being read
 
@@ -428,7 +428,7 @@ class _Top:
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _SqlCall:
     """A function that stands alone."""
 
     fn: str
@@ -508,7 +508,7 @@ def _is_star(items: list[exp.Expr]) -> bool:
     return True
 
 
-def _call_of(item: exp.Expr) -> _Call | None:
+def _call_of(item: exp.Expr) -> _SqlCall | None:
     """The function that stands alone in an item."""
     tree = _inside(item)
     if not isinstance(tree, exp.Anonymous):
@@ -516,17 +516,17 @@ def _call_of(item: exp.Expr) -> _Call | None:
     consumed(tree, "this", "expressions")
     args = list(tree.expressions)
     if not isinstance(tree.this, str):  # a quoted name is a module's
-        return _Call(name_of(tree.this), args)
+        return _SqlCall(name_of(tree.this), args)
     fn = tree.this.lower()
     if fn == "rank" and not args:
-        return _Call(fn, args, "rank")
+        return _SqlCall(fn, args, "rank")
     if fn == "count" and len(args) == 1 and isinstance(args[0], exp.Distinct):
         consumed(args[0], "expressions")
         if len(args[0].expressions) != 1:
             raise Unread("count(DISTINCT …) takes one expression", fix="put them together in one", offset=place(tree))
-        return _Call("count_distinct", args[0].expressions, "aggregate")
+        return _SqlCall("count_distinct", args[0].expressions, "aggregate")
     fn = _AGGREGATES.get(fn, fn)
-    return _Call(fn, args, "aggregate" if fn in AGGREGATES else "module")
+    return _SqlCall(fn, args, "aggregate" if fn in AGGREGATES else "module")
 
 
 _AGGREGATES = {

@@ -20,38 +20,38 @@ from streamproof.plan.eql.query import (
     Arrive,
     At,
     Becomes,
-    Changes,
     Cron,
+    EqlQuery,
     Event,
     Every,
     Lasting,
     Named,
+    Nested,
     Once,
     Periodic,
-    Query,
-    Sequence,
+    ValueChanges,
     latest_values,
     parts_of,
 )
-from streamproof.plan.eql.source_location import at_place, refuse, with_sign, word_offset
 from streamproof.plan.event_nodes import Drift, During, Pairing, Transition
 from streamproof.plan.expr import LIFE_START, Call, Col, Expr, all_of, columns_of, literal
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
+from streamproof.plan.source_location import at_place, refuse, with_sign, word_offset
 from streamproof.plan.typing import Scope, require
 from streamproof.plan.windows import Snapshot
 
 Key: TypeAlias = "tuple[str, ...]"
 BEGIN, END = "begin", "end"
-Instant: TypeAlias = "Once | Every | Cron | Arrive | Becomes | Changes | Sequence"
+Instant: TypeAlias = "Once | Every | Cron | Arrive | Becomes | ValueChanges | Nested"
 _CLOCKS = (Once, Every, Cron)
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class EventPlans:
     """The events of one query over streams whose schemas are known."""
 
-    query: Query
+    query: EqlQuery
     schemas: dict[str, Schema]
     unit: Unit | None
     alive: Plan  # lifetimes at whose instants the query has something to look at: clocks that never stop tick there
@@ -100,13 +100,13 @@ class Events:
             return
         for part in parts_of(event):
             self.check_cycles(part, seen)
-        if isinstance(event, Sequence) and event.within is not None and self.lasts(event.inner):
+        if isinstance(event, Nested) and event.within is not None and self.lasts(event.inner):
             raise self.refuse("WITHIN is about two instants", event.at, fix="leave WITHIN out")
 
     def lasts(self, event: Event) -> bool:
         """Whether it has a begin and an end."""
         found = self.resolved(event)
-        return isinstance(found, Lasting) or (isinstance(found, Sequence) and self.lasts(found.inner))
+        return isinstance(found, Lasting) or (isinstance(found, Nested) and self.lasts(found.inner))
 
     def endless(self, event: Event) -> bool:
         """Whether it happens again and again, whatever the streams bring."""
@@ -117,16 +117,16 @@ class Events:
                 return self.endless(inside)
             case Lasting(begin=begin):
                 return self.endless(begin)
-            case Sequence(outer=outer, inner=inner):
+            case Nested(outer=outer, inner=inner):
                 return self.endless(outer) and self.endless(inner)
         return False
 
     def columns(self, event: Event) -> Key | None:
         """The columns that tell events apart; None for times, which have none."""
         match self.resolved(event):
-            case Arrive(stream, at=at) | Becomes(stream, at=at) | Changes(stream, at=at):
+            case Arrive(stream, at=at) | Becomes(stream, at=at) | ValueChanges(stream, at=at):
                 return self.schema(stream, at).names
-            case Sequence(inner=inner):
+            case Nested(inner=inner):
                 return self.columns(inner)
             case Periodic(inside):
                 return self.columns(inside)
@@ -139,7 +139,7 @@ class Events:
         match self.resolved(event):
             case Lasting(by=by):
                 return by
-            case Sequence(inner=inner):
+            case Nested(inner=inner):
                 return self.by(inner)
         return ()
 
@@ -184,9 +184,9 @@ class Events:
                 plan, condition = self._seen(found, key)
                 assert condition is not None
                 return pick(Transition(plan, condition, key), key)
-            case Changes():
+            case ValueChanges():
                 return pick(self._changes(found, key), key)
-            case Sequence():
+            case Nested():
                 return self._sequence(found, key, near)
             case Periodic():
                 return self._periodic(found, key, near)
@@ -233,7 +233,7 @@ class Events:
         before = tuple((c, Col(c, "l")) for c in _carried(plan) if c not in mine)
         return nodes.LeftOuter(plan, latest, same(key), (*select, *before, *others))
 
-    def _changes(self, event: Changes, key: Key) -> Plan:
+    def _changes(self, event: ValueChanges, key: Key) -> Plan:
         self.check_column(event.stream, event.column, event.column_at)
         kind = self.schema(event.stream, event.at)[event.column]
         if not kind.is_numeric:
@@ -246,7 +246,7 @@ class Events:
             return Drift(points, Col(event.column), literal(event.step), event.way, key)
         return self._moves(event, points, self.ticks(event.within, event.at, "WITHIN"), key)
 
-    def _moves(self, event: Changes, points: Plan, reach: int, key: Key) -> Plan:
+    def _moves(self, event: ValueChanges, points: Plan, reach: int, key: Key) -> Plan:
         """Where a value is far enough from the least (or greatest) value of late, itself included."""
         alive = nodes.AlterDuration(points, reach)
         low, high = f"low{OTHER}", f"high{OTHER}"
@@ -273,7 +273,7 @@ class Events:
         beats = During(pick(spans, by), begins, ((seen, Aggregate("count")),), "hop", by, hop=hop)
         return pick(beats, by)
 
-    def _sequence(self, event: Sequence, key: Key, near: Plan | None) -> Plan:
+    def _sequence(self, event: Nested, key: Key, near: Plan | None) -> Plan:
         """The inner instants during the outer event: at most ``within`` after an instant, or inside a lasting one."""
         outer, inner = self.resolved(event.outer), self.resolved(event.inner)
         if self.lasts(inner):
@@ -293,7 +293,7 @@ class Events:
             return self._since(outer, points)
         return semi_join(points, self._covered(outer, reach, shared, points, event), shared, key)
 
-    def _covered(self, outer: Event, reach: int | None, key: Key, points: Plan, event: Sequence) -> Plan:
+    def _covered(self, outer: Event, reach: int | None, key: Key, points: Plan, event: Nested) -> Plan:
         """Lifetimes during which an inner instant counts."""
         if self.lasts(outer):
             if reach is not None:
@@ -362,7 +362,7 @@ class Events:
         match found:
             case Lasting():
                 return self._lasting(found, near)
-            case Sequence() if self.lasts(found):
+            case Nested() if self.lasts(found):
                 return self._open_at_begin(found, near) if found.open else self._within(found, near)
         raise self.refuse("an instant stands where a lasting event is needed", getattr(found, "at", None), fix=_LASTING)
 
@@ -421,7 +421,7 @@ class Events:
                 what = f'an event of LASTING has no column "{name}"'
                 raise self.refuse(what, at, fix=did_you_mean(name, columns), name="unknown_column")
 
-    def _open_at_begin(self, event: Sequence, near: Plan | None) -> Plan:
+    def _open_at_begin(self, event: Nested, near: Plan | None) -> Plan:
         """The inner events at whose begin an outer one is open."""
         by = self.by(event.inner)
         inner = self.begun(self.inner_spans(event, near), by)
@@ -435,7 +435,7 @@ class Events:
         select = tuple((name, Col(name, "l")) for name in by or (clocks.ONE,))
         return nodes.Join(inner, lasting, same(named), select)
 
-    def inner_spans(self, event: Sequence, near: Plan | None = None) -> Plan:
+    def inner_spans(self, event: Nested, near: Plan | None = None) -> Plan:
         """The inner ones of two lasting events."""
         if near is None and self.endless(event.inner) and not self.endless(event.outer):
             near = self._everywhere(self.spans(event.outer))
@@ -446,7 +446,7 @@ class Events:
         is_late = isinstance(self.query.when, At) and self.query.window is None
         return outer if self.query.empty or is_late else None
 
-    def _within(self, event: Sequence, near: Plan | None) -> Plan:
+    def _within(self, event: Nested, near: Plan | None) -> Plan:
         """The inner events that lie within an outer one; what is still open lies within what is still open."""
         by = self.by(event.inner)
         shared = tuple(name for name in by if name in self.by(event.outer))
@@ -478,7 +478,7 @@ class Events:
                 lengths = [self.ticks(end, found.at, "the length")]
                 lengths += [] if longest is None else [self.ticks(longest, found.at, "MAX")]
                 return min(lengths)
-            case Sequence(inner=inner, open=True):
+            case Nested(inner=inner, open=True):
                 return self.length(inner)
         return None
 
@@ -487,7 +487,7 @@ class Events:
         match self.resolved(event):
             case Lasting(pair=pair):
                 return pair == "each"
-            case Sequence(inner=inner):
+            case Nested(inner=inner):
                 return self._ends_alike(inner)
         return False
 
@@ -497,7 +497,7 @@ class Events:
         exprs: nodes.Named = tuple((name, Col(name)) for name in by) or ((clocks.ONE, clocks.whole(1)),)
         return nodes.Select(spans, (*exprs, (BEGIN, clocks.LE)))
 
-    def within_marks(self, event: Sequence) -> Plan:
+    def within_marks(self, event: Nested) -> Plan:
         """At the end of each inner event that lies within an outer one: its BY columns and its begin, once."""
         by = self.by(event.inner)
         shared = tuple(name for name in by if name in self.by(event.outer))

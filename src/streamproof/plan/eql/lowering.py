@@ -23,25 +23,25 @@ from streamproof.plan import nodes
 from streamproof.plan.aggregates import AGGREGATES, Aggregate
 from streamproof.plan.eql import clocks
 from streamproof.plan.eql.clocks import pick
-from streamproof.plan.eql.events import BEGIN, END, Events, Key
+from streamproof.plan.eql.events import BEGIN, END, EventPlans, Key
 from streamproof.plan.eql.query import (
     At,
     Cron,
     EachHop,
+    EqlQuery,
     Event,
     Every,
     Item,
     Meanwhile,
+    Nested,
     OnArrival,
     Once,
-    Query,
-    Sequence,
 )
-from streamproof.plan.eql.source_location import at_place
 from streamproof.plan.event_nodes import During, EventQuery
 from streamproof.plan.expr import Call, Col
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
+from streamproof.plan.source_location import at_place
 from streamproof.plan.typing import Scope, require, type_of
 from streamproof.plan.windows import Hopping
 
@@ -55,13 +55,13 @@ def lowered(node: EventQuery, schemas: Mapping[str, Schema], registry: Registry 
 class _Model:
     """One query with the schemas of its streams."""
 
-    query: Query
+    query: EqlQuery
     schema: Schema  # of the data
     data: Plan  # as points, filtered
-    events: Events
+    events: EventPlans
 
     @staticmethod
-    def of(query: Query, schemas: dict[str, Schema], registry: Registry | None) -> _Model:
+    def of(query: EqlQuery, schemas: dict[str, Schema], registry: Registry | None) -> _Model:
         units = {schema.unit for schema in schemas.values()}
         if len(units) > 1:
             shown = " and ".join(sorted(str(unit or "none") for unit in units))
@@ -69,7 +69,7 @@ class _Model:
         data: Plan = nodes.ToPoint(nodes.Ref(query.stream))
         if query.where is not None:
             data = nodes.Where(data, query.where)
-        events = Events(query, schemas, units.pop(), pick(data, ()), registry)
+        events = EventPlans(query, schemas, units.pop(), pick(data, ()), registry)
         model = _Model(query, events.schema(query.stream, query.at), data, events)
         if isinstance(query.when, At):  # what happens a window after the data still sees them
             seen = nodes.AlterDuration(pick(data, ()), model._window())
@@ -122,7 +122,7 @@ class _Model:
             raise self._refuse(f"EMIT EMPTY means nothing with {model}", "leave EMIT EMPTY out", self._at("EMIT"))
 
     def _group(self, by: Key) -> Key:
-        """The columns of the data to group by; those of the arrivals event are told apart anyhow."""
+        """The columns of the data to group by; those of the observing event are told apart anyhow."""
         known = self.schema.names
         for n, name in enumerate(self.query.group):
             if name not in known and name not in by:
@@ -222,17 +222,17 @@ class _Model:
         key, group = self._key(by), self._group(by)
         if self.query.empty and set(group) - set(key):
             raise self._refuse("EMIT EMPTY cannot know groups without data", "leave GROUP BY or EMIT EMPTY out")
-        closed = isinstance(found, Sequence) and not found.open
-        spans = self.events.inner_spans(found) if closed and isinstance(found, Sequence) else self.events.spans(found)
+        closed = isinstance(found, Nested) and not found.open
+        spans = self.events.inner_spans(found) if closed and isinstance(found, Nested) else self.events.spans(found)
         plan: Plan = During(
             spans, self.data, self._aggs(), "end", key, _besides(group, key), begin=BEGIN, end=END,
             empty=self.query.empty,
         )  # fmt: skip
-        if closed and isinstance(found, Sequence):
+        if closed and isinstance(found, Nested):
             plan = self._only_within(plan, found, by, group)
         return self._result(plan, group, by, (BEGIN, END))
 
-    def _only_within(self, plan: Plan, event: Sequence, by: Key, group: Key) -> Plan:
+    def _only_within(self, plan: Plan, event: Nested, by: Key, group: Key) -> Plan:
         """The results of events that lie within an outer one, which is known at their end."""
         columns = tuple(dict.fromkeys((*group, *by, BEGIN, END, *(item.name for item in self.query.items))))
         select = tuple((name, Col(name, "l")) for name in columns)

@@ -4,7 +4,7 @@ The language EQL and the Python way both make these; `plan.eql.lowering` turns t
 
 >>> from streamproof.plan.expr import Col
 >>> bird = Lasting(Arrive("Bird"), "10s")
->>> Query((Item("light", Aggregate("avg", Col("light"))),), "Sensors", Meanwhile(bird)).streams()
+>>> EqlQuery((Item("light", Aggregate("avg", Col("light"))),), "Sensors", Meanwhile(bird)).streams()
 ('Sensors', 'Bird')
 """
 
@@ -76,7 +76,7 @@ class Becomes:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class ValueChanges:
     """``CHANGES(stream.column UP BY 30)``: a value has moved since the last firing, or from its extremes of late."""
 
     stream: str
@@ -97,7 +97,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class Nested:
     """``outer @ inner``: the inner event, where it happens during the outer one."""
 
     outer: Event
@@ -130,7 +130,7 @@ class Periodic:
 
 
 Clock: TypeAlias = "Once | Every | Cron"
-Event: TypeAlias = "Once | Every | Cron | Arrive | Becomes | Changes | Named | Sequence | Lasting | Periodic"
+Event: TypeAlias = "Once | Every | Cron | Arrive | Becomes | ValueChanges | Named | Nested | Lasting | Periodic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class EqlQuery:
     """One event-driven query with the events it defines."""
 
     items: tuple[Item, ...]
@@ -268,7 +268,7 @@ def parts_of(event: Event) -> tuple[Event, ...]:
     match event:
         case Periodic(inside):
             return (inside,)
-        case Sequence(outer, inner):
+        case Nested(outer, inner):
             return outer, inner
         case Lasting(begin, end):
             return (begin,) if isinstance(end, int | str | timedelta) else (begin, end)
@@ -280,7 +280,7 @@ def _reads(event: Event) -> Iterator[str]:
         case Arrive(stream, where) | Becomes(stream, where):
             yield stream
             yield from other_streams(where)
-        case Changes(stream):
+        case ValueChanges(stream):
             yield stream
 
 

@@ -27,7 +27,7 @@ from streamproof.plan import nodes
 from streamproof.plan.expr import LIFE_END, TRUE, Col, Expr, Lit, columns_of, user_functions, walk
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Named, Node, Plan
-from streamproof.plan.rewrites.substitute import both_of, size, with_definitions
+from streamproof.plan.rewrites.normal_form import both_of, size, with_definitions
 from streamproof.thresholds import GROWTH, LARGEST_EXPRESSION
 
 

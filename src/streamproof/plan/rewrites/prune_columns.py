@@ -30,8 +30,7 @@ from streamproof.plan.event_nodes import During, Pairing
 from streamproof.plan.expr import LIFE_START, Col, Expr, Side, columns_of
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Named, Plan
-from streamproof.plan.rewrites.normal_form import inputs_in_scope, parts_in_scope, to_plan
-from streamproof.plan.rewrites.substitute import names_read
+from streamproof.plan.rewrites.normal_form import inputs_in_scope, names_read, parts_in_scope, to_plan
 
 Names = frozenset[str]
 

@@ -33,7 +33,7 @@ from streamproof.plan import nodes
 from streamproof.plan.expr import Col, Expr, Side, all_of, columns_of, conjuncts, transform
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Named, Node, Plan
-from streamproof.plan.rewrites.substitute import both_of, can_fail, names_read, reads_time, substituted
+from streamproof.plan.rewrites.normal_form import both_of, can_fail, names_read, reads_time, substituted
 from streamproof.plan.windows import Hopping, Tumbling
 
 

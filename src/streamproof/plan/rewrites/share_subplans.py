@@ -30,8 +30,8 @@ from dataclasses import replace
 
 from streamproof.errors import StreamproofError
 from streamproof.plan import nodes
-from streamproof.plan.calls import functions_of
 from streamproof.plan.check import Typed, check
+from streamproof.plan.library import functions_of
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan, parameters
 from streamproof.plan.rewrites.normal_form import inputs_in_scope, parts_in_scope, to_plan

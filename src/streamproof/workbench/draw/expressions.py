@@ -12,8 +12,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 from streamproof.events.schema import BOOL, DATE, FLOAT64, INT64, NULL, STRING, TIMESTAMP, Type, decimal
-from streamproof.plan.expr import INT64_MAX, INT64_MIN, NULL_LITERAL, TRUE, Apply, Call, Case, Cast, Expr, Lit
-from streamproof.plan.fold import cast_to
+from streamproof.plan.expr import INT64_MAX, INT64_MIN, NULL_LITERAL, TRUE, Apply, Call, Case, Cast, Expr, Lit, cast_to
 from streamproof.plan.functions import FUNCTIONS, TIME_PARTS, common_type
 from streamproof.workbench.draw.choices import Choices
 from streamproof.workbench.draw.columns import LARGEST, Column, Readable

@@ -9,10 +9,10 @@ from streamproof.engines.spark.batch import aggregates, event_nodes, joins, line
 from streamproof.engines.spark.batch.relation import Context, Relation
 from streamproof.events.schema import FLOAT64
 from streamproof.plan import nodes
-from streamproof.plan.calls import calls_modules
 from streamproof.plan.check import Typed
 from streamproof.plan.event_nodes import Drift, During, Pairing, Transition
 from streamproof.plan.labels import label
+from streamproof.plan.library import calls_modules
 from streamproof.plan.rules import Rules
 
 

@@ -95,7 +95,7 @@ class Arrivals:
         before = advance.dropped
         through = [self._share(advance, one) for one in inputs]
         if self.port.form in ("inserts", "marked"):  # nobody will ever speak of these again
-            advance.restore({**advance.snapshot(), "delivered": {}})
+            advance.restore({**advance.save(), "delivered": {}})
         together = PhysicalStream.concat(through, schema=self.port.schema)
         return together, advance.dropped - before, advance.take_dropped()
 
@@ -116,15 +116,15 @@ class Arrivals:
     def _forget_dead_letters(self) -> None:
         """Continue with a validator that is without the dead letters that were handed over."""
         assert self._validator is not None
-        state, remembered = self._validator.snapshot(), self._validator.remembered
+        state, remembered = self._validator.save(), self._validator.remembered
         self._validator = Validator(policy=self.port.policy)
         self._validator.restore(state, remembered)
 
     def save(self) -> tuple[dict[str, Any], bytes]:
         """Plain data, and a table of the events that may still change."""
         state = {
-            "advance": None if self._advance is None else self._advance.snapshot(),
-            "validator": None if self._validator is None else self._validator.snapshot(),
+            "advance": None if self._advance is None else self._advance.save(),
+            "validator": None if self._validator is None else self._validator.save(),
         }
         remembered = None if self._validator is None else self._validator.remembered
         return state, b"" if remembered is None else table_bytes(remembered.rows)

@@ -145,7 +145,7 @@ class Bucket:
 
     def save(self) -> bytes:
         """The whole state: a head in JSON, the kernels in Arrow, and what encoder and sources remember."""
-        encoded, live = ({}, None) if self.encoder is None else self.encoder.snapshot()
+        encoded, live = ({}, None) if self.encoder is None else self.encoder.save()
         arrivals = {name: part.save() for name, part in self.arrivals.items()}
         known = [part.save() for part in self.live_rows.values()]
         head = {

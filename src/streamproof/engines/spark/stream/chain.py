@@ -35,7 +35,7 @@ from itertools import combinations, count
 from typing import Literal, TypeAlias
 
 from streamproof.engines.base import Settings
-from streamproof.engines.local.seal import is_settled
+from streamproof.engines.local.rules import is_settled
 from streamproof.engines.spark.stream.checkpoint import digest_of
 from streamproof.engines.spark.stream.keys import bucket_count, holds_state, split_by
 from streamproof.engines.spark.stream.ports import SourcePort

@@ -21,9 +21,8 @@ from streamproof.engines.spark.stream.keys import holds_state
 from streamproof.engines.spark.stream.ports import SourcePort
 from streamproof.engines.spark.stream.wire import Emit
 from streamproof.kernels.base import Emission
-from streamproof.plan.calls import calls_modules
 from streamproof.plan.check import Typed, walk
-from streamproof.plan.library import installed
+from streamproof.plan.library import calls_modules, installed
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Module, ModuleKind, Registry
 

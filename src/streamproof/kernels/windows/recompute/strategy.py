@@ -317,7 +317,7 @@ def affected_by(kernel: Summing, change: Delta) -> inspect.Affected:
 def kind_of(typed: Typed, lively: Liveliness, context: Context) -> WindowKind:
     """The windows of a node."""
     node = typed.node
-    assert isinstance(node, nodes.Windowed)
+    assert isinstance(node, nodes.WindowNode)
     window = node.window
     if isinstance(window, Snapshot):
         return SnapshotWindows(lively)
@@ -349,7 +349,7 @@ class Evaluator:
 
     def __init__(self, typed: Typed, context: Context, lively: Liveliness) -> None:
         node = typed.node
-        assert isinstance(node, nodes.Windowed)
+        assert isinstance(node, nodes.WindowNode)
         plain = isinstance(node, nodes.Aggregation) and lively.watch == "members"
         self.stored = StoredColumns(typed.inputs[0].schema, context, payload=not plain)
         self.layout = Layout.of(typed.schema)

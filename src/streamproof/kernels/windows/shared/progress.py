@@ -127,7 +127,7 @@ class Liveliness:
 def liveliness_of(typed: Typed, emission: Emission) -> Liveliness:
     """The rules for a node."""
     node = typed.node
-    assert isinstance(node, nodes.Windowed)
+    assert isinstance(node, nodes.WindowNode)
     module = typed.module
     snapshot = isinstance(node.window, Snapshot)
     if isinstance(node, nodes.Aggregation | nodes.TopK):
