@@ -70,7 +70,7 @@ PLAIN = {
     "events/weights.py": {63},
     "kernels/delta.py": {63},
     "kernels/expressions/text.py": {53},
-    "kernels/windows/shared/timelines.py": {64},  # the room that a table begins with
+    "kernels/windows/shared/stretches.py": {64},  # the room that a table begins with
     "plan/eql/clocks.py": {31, 62},  # days
 }
 """Numbers without a name that sizes are compared with, by file."""

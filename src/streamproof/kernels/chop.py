@@ -106,7 +106,7 @@ class ChopKernel(Declared):
         return (times - self._offset) // self._period
 
     def _beats_before(self, instant: int) -> int:
-        """How many beats, counted from beat 0, begin before an instant; under a horizon, those that end by it."""
+        """Returns the number of beats from beat 0 on that begin before an instant; under a horizon, that end."""
         begun, horizon = -((self._offset - instant) // self._period), self._context.horizon
         return begun if horizon is None else min(begun, (horizon - self._offset) // self._period)
 

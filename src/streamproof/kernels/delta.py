@@ -39,7 +39,7 @@ NUMBERS: Final = (pa.int64(), pa.float64())
 
 
 class Extent(NamedTuple):
-    """How far the rows of a delta reach, found in one pass over them."""
+    """The bounds of a delta's rows, found in one pass over them."""
 
     least_le: int
     greatest_le: int
@@ -80,7 +80,7 @@ class Delta:
 
     @property
     def extent(self) -> Extent:
-        """How far its rows reach; there must be some."""
+        """The bounds of its rows; there must be some."""
         if self._extent is None:
             object.__setattr__(self, "_extent", Extent(*extent(self.le, self.re, self.w)))
         assert self._extent is not None

@@ -95,13 +95,13 @@ class Inventory:
         return Delta(none, rows[:, 0].copy(), rows[:, 1].copy(), self._counts[codes], columns, self.frontier)
 
     def events(self) -> int:
-        """How many events may still change."""
+        """The number of events that may still change."""
         self._look()
         codes, _, here = self._table()
         return weights.total(self._counts[codes[here]])
 
     def _changes(self, delta: Delta) -> int:
-        """How many events a net change is; `IN_DOUBT` if it may not be legal."""
+        """Returns the number of events that a net change is; `IN_DOUBT` if it may not be legal."""
         self._look()
         cells = self._cells(delta)
         codes = self._rows.intern(cells)

@@ -262,7 +262,7 @@ def snapshots_loop(rows, starts):
 
 @loop
 def _sweep(begins, ends, key, out, size):
-    """Write the snapshots of one key; gives how many rows are written now."""
+    """Write the snapshots of one key; returns the number of rows written so far."""
     i = j = alive = 0
     here = LEAST
     while j < len(ends):

@@ -287,7 +287,7 @@ class Store:
 
     @property
     def room(self) -> int:
-        """How many rows lie here, also those of events that are gone."""
+        """The number of rows that lie here, also of events that are gone."""
         return sum(len(run.rows) for run in self._runs)
 
     def events(self) -> StoredEvents:

@@ -18,7 +18,7 @@ IN_DOUBT: Final = -1
 
 @loop
 def insertions_loop(le, re, w, cti):
-    """How many inserts rows are, if they are nothing else and all legal."""
+    """Returns the number of inserts, if rows are nothing else and all legal."""
     events = 0
     for n in range(len(le)):
         if w[n] < 1 or re[n] <= le[n] or le[n] < cti:
@@ -29,7 +29,7 @@ def insertions_loop(le, re, w, cti):
 
 @njit(cache=True)
 def events_loop(groups, le, re, w, cti):
-    """How many events net rows are, if none of them changes anything before the CTI.
+    """Returns the number of events that net rows are, if none of them changes anything before the CTI.
 
     In a group, rows differ in their ends alone: one that goes and one that comes are one event.
     """
@@ -119,7 +119,7 @@ def arranged_loop(order, key, le, re, w, cells, spare):
 
 @njit(cache=True)
 def settle_loop(rows, short):
-    """Rows sorted by key and le become a run, in place; gives how many are left."""
+    """Rows sorted by key and le become a run, in place; returns how many are left."""
     first, is_run = 0, True
     while first < len(rows):
         last = first + 1
@@ -174,7 +174,7 @@ def _merge_orders(rows, order, step):
 
 @loop
 def _collapse(rows):
-    """Equal neighbours become one row, rows of weight zero vanish; gives how many are left."""
+    """Equal neighbours become one row, rows of weight zero vanish; returns how many are left."""
     size = 0
     at = 0
     while at < len(rows):
@@ -198,7 +198,7 @@ def _collapse(rows):
 
 @loop
 def merge_loop(a, b, before, out):
-    """Write two runs as one; how many rows that are."""
+    """Write two runs as one; returns the number of rows."""
     i = j = size = 0
     while i < len(a) or j < len(b):
         order = 1
@@ -223,7 +223,7 @@ def merge_loop(a, b, before, out):
 
 @loop
 def how_many_last(rows, before):
-    """How many events of a run did not end before an instant."""
+    """Returns the number of events of a run that did not end before an instant."""
     size = 0
     for n in range(len(rows)):
         size += rows[n, RE] >= before and rows[n, W] != 0
@@ -232,7 +232,7 @@ def how_many_last(rows, before):
 
 @loop
 def copy_lasting(rows, before, out, size):
-    """Write the events that did not end before an instant after ``size`` others; how many rows there are then."""
+    """Write the events that did not end before an instant after ``size`` others; returns the new size."""
     for n in range(len(rows)):
         if rows[n, RE] >= before and rows[n, W] != 0:
             for c in range(rows.shape[1]):
@@ -330,7 +330,7 @@ def probe(rows, by_16, by_256, by_4096, key, low, start, end, before, most, list
     """Pairs of a query and a row with its key, ``low <= le < end``, ``re > start`` and ``re >= before``.
 
     Queries in the order of their keys and starts are fast: each search goes on where the last one ended. If there are
-    more than ``listed`` pairs, none is written down; the last answer is how many there are, counted to beyond ``most``.
+    more than ``listed`` pairs, none is written down; last comes their number, counted to beyond ``most``.
     """
     room = 2 * len(key) + 1024
     queries, found = np.empty(room, np.int64), np.empty(room, np.int64)
@@ -346,7 +346,7 @@ def probe(rows, by_16, by_256, by_4096, key, low, start, end, before, most, list
 
 @loop
 def _write_pairs(rows, tops, key, low, start, end, before, most, queries, found):
-    """Write as many pairs as there is room for; gives how many there are, as far as they are not too many."""
+    """Write as many pairs as there is room for; returns their number, as far as they are not too many."""
     by_16 = tops[0]
     room = len(found)
     size = segment = past = 0
@@ -379,7 +379,7 @@ def _write_pairs(rows, tops, key, low, start, end, before, most, queries, found)
 
 @njit(cache=True, inline="always")
 def _stretch(at, tops, after):
-    """How many rows from this one on a search may step over: all of them ended by an instant, as this one did."""
+    """Returns the number of rows from this one on that a search may step over: all ended by an instant."""
     by_16, by_256, by_4096 = tops
     if at & 15 or by_16[at >> 4] > after:
         return 1

@@ -51,7 +51,7 @@ def dense_bounds(entries: Entries, held: PaneStore, numbers: Ints) -> Bounds | N
 def slide_together(
     dense: DenseSums, held: PaneStore, numbers: Ints, emitted: Cells, found: Cells, size: int, out: Scratch
 ) -> int:
-    """Write the windows that are due now, after ``size`` other rows, for which there is room; how many rows there are.
+    """Write the windows that are due now, after ``size`` other rows, for which there is room; returns the new size.
 
     What is held is brought into it first.
     """
@@ -65,7 +65,7 @@ def slide_together(
 
 
 def dense_rows(bounds: Bounds, numbers: Ints) -> int:
-    """How many rows windows that are due now may have."""
+    """Returns the most rows that windows which are due now may have."""
     return bounds.groups * len(_due_windows(bounds, numbers))
 
 

@@ -1,11 +1,6 @@
 """What hopping sums hold between batches: sums per pane, when each group's next window is due, and sums that slide on.
 
-`PaneStore` has rows (group, place, sums), each group's rows in a stretch of its own, so a change touches only its
-groups:
-
-    stretch of group 4          of group 7
-    │ · · 9 10 12 · · · │ · │ 10 · · · │      · is room: rows go at the front as windows close, and come at the end
-      first ─┘ size 3
+`PaneStore` has rows (group, place, sums) in stretches, so a change touches only its groups.
 
 >>> panes = PaneStore(width=1)
 >>> panes.put(np.array([[4, 10, 1], [7, 10, 1]]), spec := np.empty((0, 7), np.int64))
@@ -32,29 +27,23 @@ from streamproof.events.time import FOREVER
 from streamproof.kernels.base import State, array
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.state import Plain
-from streamproof.kernels.windows.hopping_sums.pane_store_loops import NONE, SIZE, copied, forget, put
+from streamproof.kernels.windows.hopping_sums.pane_store_loops import NONE, copied, forget, put
 from streamproof.kernels.windows.hopping_sums.sliding_loops import REACHED
+from streamproof.kernels.windows.shared.stretches import Stretches
+from streamproof.kernels.windows.shared.stretches_loops import SIZE
 from streamproof.kernels.windows.shared.sums import Accumulators
 from streamproof.kernels.windows.shared.sums_loops import GROUP, SUMS
 from streamproof.thresholds import LEDGER_NEW, LISTS
 
 
-class PaneStore(Plain):
+class PaneStore(Stretches, Plain):
     """Rows (group, place, sums) of all groups, in the order of their places."""
 
     def __init__(self, width: int) -> None:
+        super().__init__(SUMS + width)
         self.rows = np.empty((64, SUMS + width), np.int64)
-        self.stretches = np.zeros((64, 4), np.int64)  # by group
-        self._used = 0  # so many rows belong to stretches, or did
         self._new = 0  # rows since the last sweep
         self._left = 0  # rows that it left
-
-    def admit(self, groups: int) -> None:
-        """Make room for so many groups."""
-        if groups > len(self.stretches):
-            more = np.zeros((max(groups, 2 * len(self.stretches)), 4), np.int64)
-            more[: len(self.stretches)] = self.stretches
-            self.stretches = more
 
     def put(self, changes: Cells, spec: Ints) -> None:
         """Add rows, which come in order; rows of one place become one, and those of which nothing is left go."""
@@ -62,16 +51,15 @@ class PaneStore(Plain):
             return
         self.admit(int(changes[-1, GROUP]) + 1)
         self._new += len(changes)
-        done, self._used = put(self.rows, self.stretches, self._used, changes, 0, spec)
+        done, self.used = put(self.rows, self.stretches, self.used, changes, 0, spec)
         if done < len(changes):
             self._compact(len(changes))
-            _, self._used = put(self.rows, self.stretches, self._used, changes, done, spec)
+            _, self.used = put(self.rows, self.stretches, self.used, changes, done, spec)
 
     def _compact(self, more: int) -> None:
         """All stretches one after the other, in memory with room for so many changes."""
-        held = int(self.stretches[:, SIZE].sum())
-        rows = np.empty((4 * (held + more) + 64, self.rows.shape[1]), np.int64)
-        self._used = copied(self.rows, self.stretches, rows)
+        rows = np.empty((4 * (len(self) + more) + 64, self.rows.shape[1]), np.int64)
+        self.used = copied(self.rows, self.stretches, rows)
         self.rows = rows
 
     def convert(self, sums: Accumulators, spec: Ints) -> None:
@@ -98,7 +86,7 @@ class PaneStore(Plain):
 
     def restore(self, state: State) -> None:
         self.rows = array(state, "rows").copy()
-        self._used = len(self.rows)
+        self.used = len(self.rows)
         groups, first, size = np.unique(self.rows[:, GROUP], return_index=True, return_counts=True)
         self.admit(int(groups.max(initial=-1)) + 1)
         self.stretches[groups] = np.column_stack([first, first, size, size])
@@ -108,9 +96,6 @@ class PaneStore(Plain):
 
     def live_rows(self) -> int:
         return len(self)
-
-    def __len__(self) -> int:
-        return int(self.stretches[:, SIZE].sum())
 
 
 class DueQueue:

@@ -8,41 +8,13 @@ from numba import njit
 
 from streamproof.events.time import FOREVER
 from streamproof.kernels.compiled import loop
+from streamproof.kernels.windows.shared.stretches_loops import BASE, FIRST, ROOM, SIZE, move, place_for
 from streamproof.kernels.windows.shared.sums_loops import GROUP, PLACE, SUMS, add_rows, carry_row, is_nothing
-
-BASE, FIRST, SIZE, ROOM = range(4)  # of a stretch: where it begins, its first row, its rows, and room from the base on
-
-
-@loop
-def _move(rows, first, count, to, out):
-    """Copy rows, also to a place just before them."""
-    for n in range(count):
-        for m in range(rows.shape[1]):
-            out[to + n, m] = rows[first + n, m]
-
-
-@loop
-def _make_room(rows, stretches, used, group, need):
-    """Make room for so many rows of a group; how many rows are used then, or −1 where there are not enough."""
-    base, first = stretches[group, BASE], stretches[group, FIRST]
-    room = stretches[group, ROOM]
-    if first + need <= base + room:
-        return used
-    to = base
-    if 4 * need > 3 * room:
-        if used + 2 * need > len(rows):
-            return -1
-        to = used
-        used += 2 * need
-        stretches[group, BASE], stretches[group, ROOM] = to, 2 * need
-    _move(rows, first, stretches[group, SIZE], to, rows)
-    stretches[group, FIRST] = to
-    return used
 
 
 @loop
 def put(rows, stretches, used, changes, at, spec):
-    """Add changes from one on; how many are done, and how many rows are used. It stops where there is no room.
+    """Add changes from one on, as far as there is room; returns how many are done, and how many rows are used.
 
     Mostly they belong to a group's last place or come after it, and a call would cost more than the sum.
     """
@@ -52,10 +24,11 @@ def put(rows, stretches, used, changes, at, spec):
             end += 1
         first, size = stretches[group, FIRST], stretches[group, SIZE]
         if first + size + end - at > stretches[group, BASE] + stretches[group, ROOM]:
-            roomy = _make_room(rows, stretches, used, group, size + end - at)
-            if roomy < 0:
+            to, used = place_for(stretches, group, first, size + end - at, used, len(rows), 0)
+            if to < 0:
                 break
-            used, first = roomy, stretches[group, FIRST]
+            move(rows, first, to, size)
+            stretches[group, FIRST] = first = to
         place = changes[at, PLACE]
         if size == 0 or rows[first + size - 1, PLACE] <= place:
             stretches[group, SIZE] = _append(rows, first, first + size, changes, at, end, spec) - first
@@ -120,11 +93,13 @@ def _merge(rows, out, old, last, changes, at, end, spec):
 
 @loop
 def copied(rows, stretches, out):
-    """All stretches without room between them; how many rows that are."""
+    """Copy all stretches without room between them; returns the number of rows."""
     used = 0
     for group in range(len(stretches)):
         size = stretches[group, SIZE]
-        _move(rows, stretches[group, FIRST], size, used, out)
+        for n in range(size):
+            for m in range(rows.shape[1]):
+                out[used + n, m] = rows[stretches[group, FIRST] + n, m]
         stretches[group, BASE] = stretches[group, FIRST] = used
         stretches[group, ROOM] = size
         used += size

@@ -1,4 +1,13 @@
-"""Windows over the panes of a group, one after the other: sums go in and out as the window moves on."""
+"""Windows over the panes of a group, one after the other: sums go in and out as the window moves on.
+
+    places of a group   8   9  10  11  12  13            panes per window 4, per hop 1
+    starts              2   5   1   ·   3   4            what starts in a pane
+    window 8           [2 + 5 + 1 + 0]
+    window 9               [5 + 1 + 0 + 3]               − the pane that leaves, + the pane that enters
+
+Invariant: between two windows, the sums are those of all starts from the next to leave up to the next to enter, and of
+all moves before the window's first place.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +19,12 @@ from streamproof.kernels.compiled import loop
 from streamproof.kernels.windows.hopping_sums.pane_store_loops import (
     AFTER,
     BEFORE,
-    FIRST,
     NONE,
-    SIZE,
     WINDOW,
     enlist,
     strike,
 )
+from streamproof.kernels.windows.shared.stretches_loops import FIRST, SIZE
 from streamproof.kernels.windows.shared.sums_loops import GROUP, PLACE, SUMS, add_rows, carry_row, is_nothing, until
 
 
@@ -45,7 +53,7 @@ def bring(rows, stretches, place, low_group, groups, low_place, fields):
 
 @loop
 def slide(fields, sums, width, low_group, low_place, window, last, numbers, emitted, found, size):
-    """The windows from one to another; how many rows there are."""
+    """Write the windows from one to another; returns the number of rows then."""
     places = len(fields) // len(sums)
     enter = leave = max(window * numbers[PER_HOP] - low_place, 0)
     sums[:] = 0
@@ -70,7 +78,7 @@ def slide(fields, sums, width, low_group, low_place, window, last, numbers, emit
 
 @njit(cache=True, inline="always")
 def _write_groups(sums, width, low_group, emitted, found, size):
-    """The groups of a window and their sums; how many rows there are. A group without events is written over."""
+    """Write the groups of a window with their sums; returns the size. A group without events is written over."""
     if width == 2:  # mostly, and a loop over two costs as much as they do
         for b in range(len(sums) >> 1):
             emitted[0, size] = low_group + b
@@ -119,7 +127,7 @@ def find_fields(group, place, low_group, groups, low_place, field, fields):
 
 @loop
 def regrouped(fields, low_group, low_place, ends, rows):
-    """The fields that have anything, by group; how many. ``ends`` is zero for one group more than there are.
+    """Write the fields that have anything, by group; returns their number. ``ends``: a zero per group and one more.
 
     Whether a field has anything, no processor guesses well; so every one is written, the others into the last row.
     """
@@ -215,7 +223,7 @@ def correct(starts, of_starts, moves, of_moves, new_starts, new_moves, numbers, 
     """The rows that changes replace, each before its replacement, with their sums; the panes are those before.
 
     ``scratch`` is for sums and where they stand, two rows of each; ``done`` says how many changes were looked at. Where
-    no room is left, it stops after a whole group. How many rows there are, and whether these are all.
+    no room is left, it stops after a whole group. Returns the number of rows, and whether these are all.
     """
     sums, at = scratch
     while done[0] < len(new_starts) or done[1] < len(new_moves):
@@ -318,7 +326,7 @@ def adjust(running, kept, changes, numbers, spec, moving):
 
 @loop
 def complete(starts, of_starts, moves, of_moves, heads, links, running, sums, numbers, spec, emitted, found, size):
-    """The windows that are due now, after ``size`` other rows. How many rows there are, and whether these are all."""
+    """Write the windows that are due now, after ``size`` rows; returns the size, and whether these are all."""
     low, high = numbers[DUE_BEFORE] + 1, numbers[DUE]
     lists = len(heads) if low < high - len(heads) else high - low + 1
     for n in range(lists):

@@ -179,14 +179,14 @@ class HoppingSums(Progress):
         return self._numbers_of_events[:count]
 
     def _emit_by_group(self, starts: Cells, moves: Cells, numbers: Ints) -> int:
-        """Write the rows that change, group by group; how many."""
+        """Write the rows that change, group by group; returns their number."""
         self._admit(_groups_of(starts, moves))
         size = self._correct(starts, moves, numbers)
         self._put(starts, moves, numbers)
         return self._complete(numbers, size)
 
     def _emit_dense(self, dense: DenseSums, numbers: Ints) -> int:
-        """Write the rows that change, all groups together; how many. Only what may still change is put."""
+        """Write the rows that change, all groups together; returns their number. Only what may still change is put."""
         bounds, out = dense.bounds, self._scratch[0]
         self._admit(bounds.high_group + 1)
         beyond_due = int(numbers[DUE_BEFORE] * numbers[PER_HOP] + numbers[PER_WINDOW])
@@ -225,7 +225,7 @@ class HoppingSums(Progress):
         ])  # fmt: skip
 
     def _correct(self, starts: Cells, moves: Cells, numbers: Ints) -> int:
-        """Write the rows that replace others; how many."""
+        """Write the rows that replace others; returns their number."""
         held = self.starts.rows, self.starts.stretches, self.moves.rows, self.moves.stretches
         scratch = np.empty((2, self.sums.width), np.int64), np.empty((2, 5), np.int64)
         size, whole, done = 0, False, np.zeros(2, np.int64)
@@ -237,7 +237,7 @@ class HoppingSums(Progress):
         return size
 
     def _complete(self, numbers: Ints, size: int) -> int:
-        """Write the rows of windows that are due now, after others; how many that are together."""
+        """Write the rows of windows that are due now, after others; returns the number of all."""
         held = self.starts.rows, self.starts.stretches, self.moves.rows, self.moves.stretches
         whole = False
         while not whole:

@@ -308,7 +308,7 @@ def _value_at(values: Floats, reached: Ints, rank: Ints) -> Floats:
 
 
 def count_distinct(column: int, kind: Type) -> Evaluate:
-    """How many different values there are."""
+    """The number of different values."""
 
     def evaluate(members: Members) -> Column:
         nulls = np.zeros(len(members), np.bool_)

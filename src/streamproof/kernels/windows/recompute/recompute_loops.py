@@ -64,7 +64,7 @@ def merge(old, new, out):
 def near_top(window, keys, top, found):
     """Find the members that fewer than k others of their window come strictly before, and perhaps a few more.
 
-    ``top`` is for k members, the first ones so far in order. Of a window below 0 all are found. How many were found.
+    ``top`` is for k members, the first ones so far in order. Of a window below 0 all are found. Returns their number.
     """
     k = len(top)
     size = first = 0
@@ -84,7 +84,7 @@ def near_top(window, keys, top, found):
 
 @loop
 def ranks(window, w, keys, at, rank, k):
-    """Of members in order, keep those of rank at most k, and write down their ranks; how many there are.
+    """Of members in order, keep those of rank at most k, and write down their ranks; returns their number.
 
     The rank of a member is one more than how many events of its window come strictly before.
     """
@@ -116,7 +116,7 @@ def _before(keys, a, b):
 
 @njit(cache=True, inline="always")
 def _insert(keys, top, held, member):
-    """Put a member in its place among the first; how many there are then."""
+    """Put a member in its place among the first; returns their number then."""
     at = min(held, len(top) - 1)
     while at > 0 and _before(keys, member, top[at - 1]):
         top[at] = top[at - 1]
@@ -129,7 +129,7 @@ def _insert(keys, top, held, member):
 def stretches(group, le, re, offset, size, frontier, stretch):
     """Number the stretches of events of one group that lie in one window which ends by the frontier.
 
-    Every other event has the number −1. How many stretches and other events there are.
+    Every other event has the number −1. Returns the number of stretches and other events.
     """
     count = np.int64(0)
     number = start = end = np.int64(-1)

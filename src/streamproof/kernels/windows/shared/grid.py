@@ -132,7 +132,7 @@ class GridWindows(Declared):
         self._refuse(count, le, re)
 
     def _due_windows(self, le: Ints, re: Ints, step: Step) -> Ints:
-        """How many due windows each event falls into."""
+        """Returns the number of due windows that each event falls into."""
         return np.minimum(self.last(re), self.last_due(step.due)) - self.first(le) + 1
 
     def _refuse(self, count: Ints, le: Ints, re: Ints) -> None:

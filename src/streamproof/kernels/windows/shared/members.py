@@ -63,7 +63,7 @@ class Members:
     strings: Strings
 
     def __len__(self) -> int:
-        """How many windows."""
+        """The number of windows."""
         return len(self.windows.le)
 
     def known(self, column: int) -> Bools:

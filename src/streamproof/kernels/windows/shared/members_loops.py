@@ -54,7 +54,7 @@ def firsts_from(group, le, wanted_group, wanted_le):
 
 @loop
 def first_of_each(numbers, out):
-    """Of numbers in order, where 0, 1, 2, … begin; the last of ``out`` is how many there are in all."""
+    """Of numbers in order, where 0, 1, 2, … begin; the last of ``out`` is their number."""
     at = 0
     for number in range(len(out)):
         while at < len(numbers) and numbers[at] < number:
@@ -182,7 +182,7 @@ def nets_loop(codes, w):
 
 @njit(cache=True)
 def ranges(le, re, moved, offset, size, hop, first_due, last_due):
-    """The first and the last window of each event, as far as they are due, and how many events have one.
+    """The first and the last window of each event, as far as they are due, and the number of events that have one.
 
     One that moved counts only windows that start in it.
     """
@@ -221,7 +221,7 @@ def longest(le, re):
 def runs_of(group, first, last, most):
     """For ranges of windows: the row of each window, and its number. Of rows in order, each window comes once.
 
-    If there are more than ``most``, none is listed; the last answer is how many there are, at least.
+    If there are more than ``most``, none is listed; last comes their number, at least.
     """
     size = 0
     for written in range(2):

@@ -64,7 +64,7 @@ class OutputPart:
         self._gone = 0  # how many are not here
 
     def __len__(self) -> int:
-        """How many windows are here."""
+        """The number of windows that are here."""
         return len(self.hold) - self._gone
 
     def find(self, windows: Windows) -> Ints:

@@ -52,7 +52,7 @@ Stamp: TypeAlias = Literal["window", "point_end", "own"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far one batch takes time: the frontier, and up to where windows are due, before and after."""
+    """The step that time makes with a batch: the frontier, and up to where windows are due, before and after."""
 
     frontier_before: int
     frontier: int

@@ -175,7 +175,7 @@ def round_one(limbs, row, unit, spare):
 
 @njit(cache=True, inline="always")
 def bit_length(value):
-    """How many bits a positive number below 2^53 has."""
+    """Returns the number of bits of a positive number below 2^53."""
     return (np.float64(value).view(np.int64) >> 52) - 1022
 
 
@@ -413,7 +413,7 @@ def until(rows, start, group):
 
 @loop
 def leave_out(emitted, cells, needed):
-    """Mark rows that the next one replaces with the same lifetime and the same cells, and that one; how many pairs."""
+    """Mark pairs of rows of which one replaces the other with the same lifetime and cells; returns their number."""
     count = 0
     for n in range(len(emitted) - 1):
         if emitted[n, 3] < 0 < emitted[n + 1, 3] and _same_lifetime(emitted, n) and same_row(cells, n, cells, n + 1):

@@ -25,9 +25,9 @@ from streamproof.kernels.windows.shared.members import Events, Spans
 from streamproof.kernels.windows.shared.members_loops import first_of_each
 from streamproof.kernels.windows.shared.progress import Progress, Step
 from streamproof.kernels.windows.shared.stored_columns import StoredColumns
+from streamproof.kernels.windows.shared.stretches import Timelines, longer
+from streamproof.kernels.windows.shared.stretches_loops import LEAST_ROOM, NEVER, SIZE, VALUES
 from streamproof.kernels.windows.shared.sums import Scratch, changed_pairs
-from streamproof.kernels.windows.shared.timelines import Timelines, longer
-from streamproof.kernels.windows.shared.timelines_loops import LEAST_ROOM, NEVER, SIZE, VALUES
 from streamproof.kernels.windows.snapshot_extremes.sweep_loops import earliest, sweep
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
@@ -102,7 +102,7 @@ class SnapshotExtremes(Progress):
         return groups[:count], times[:count]
 
     def _hold(self, groups: int) -> None:
-        self.reached.hold(groups)
+        self.reached.admit(groups)
         if groups > len(self.nexts):
             known = len(self.nexts)
             self.nexts = longer(self.nexts, groups)
@@ -113,7 +113,7 @@ class SnapshotExtremes(Progress):
         times = np.minimum(times, step.due + 1)  # also of boundaries that are not due, the next one is needed
         starts, events, rows = self._events(groups, times)
         most = int(np.diff(starts).max(initial=0))
-        known = int(self.reached.places[groups, SIZE].sum())
+        known = int(self.reached.stretches[groups, SIZE].sum())
         total, width = known + 2 * len(rows) + 3 * len(groups) + 4, self.reached.rows.shape[1]
         if self.reached.used + 2 * total + LEAST_ROOM * len(groups) > len(self.reached.rows):
             self.reached.make_room(4 * total + LEAST_ROOM * len(groups), step.frontier_before)
@@ -121,7 +121,7 @@ class SnapshotExtremes(Progress):
         scratch = matrix("fresh", 2 * most + 2, width), matrix("heaps", 1 + len(self._extremes), most + 1)
         sizes = np.empty(1 + len(self._extremes), np.int64)  # of the heaps
         out = matrix("emitted", 2 * total, 4), matrix("found", 2 * total, width - VALUES)
-        reached = self.reached.rows, self.reached.places, self.nexts, self.reached.used
+        reached = self.reached.rows, self.reached.stretches, self.nexts, self.reached.used
         size, self.reached.used = sweep(
             groups, times, starts, events, *self._ranks(rows), reached,
             (step.frontier, step.due, self.lively.by_start), (*scratch, sizes, matrix("sums", 2, width - VALUES)), out,

@@ -2,6 +2,14 @@
 
 A row is an instant, a spare cell, the number of events, and per extreme whether there is a value and its key; the
 greatest key wins. Ends wait in a heap, and so do values, which are dropped when they get to the top after their end.
+
+    events by start    ├─ 7 ─────┤                 sweep ──▶
+                          ├─ 9 ─┤                  now = the next start, or the least end in the heap
+                             ├─ 2 ────────┤        heap of ends    9 7 2    (earliest on top)
+    boundaries         │  │  │  │ │       │        heap of values  9 7 2    (greatest on top)
+    greatest           7  9  9  7 2                9 ends: it is on top, so it goes; 7 is next
+
+Invariant: at each instant the top of a heap of values is an event that holds, or will be dropped before it is read.
 """
 
 from __future__ import annotations
@@ -10,8 +18,8 @@ import numpy as np
 from numba import njit
 
 from streamproof.kernels.compiled import loop
-from streamproof.kernels.windows.shared.timelines import ENDS
-from streamproof.kernels.windows.shared.timelines_loops import (
+from streamproof.kernels.windows.shared.stretches import ENDS
+from streamproof.kernels.windows.shared.stretches_loops import (
     FIRST,
     NEVER,
     NOW,
@@ -29,7 +37,7 @@ from streamproof.kernels.windows.shared.timelines_loops import (
 
 @loop
 def earliest(group, lo, nexts, due, groups, times):
-    """The groups that change or have a boundary due, in order, and from when on each; how many there are.
+    """List the groups that change or have a boundary due, in order, and from when on each; returns their number.
 
     Changes come in the order of their groups.
     """
@@ -48,30 +56,30 @@ def earliest(group, lo, nexts, due, groups, times):
 
 @loop
 def sweep(groups, first_times, starts, events, ranks, known, state, reach, scratch, out):
-    """Bring the boundaries of groups up to date; how many rows come out, and how much of the matrix is used.
+    """Bring the boundaries of groups up to date; returns the number of rows that come out, and of rows used.
 
     ``starts`` says where the events of each group begin: all that end at its first time or later, by their start.
     ``ranks`` has one row for the ends, where the earliest is the greatest, and one per extreme.
     """
     le, re, w = events
-    rows, places, nexts, used = state
+    rows, stretches, nexts, used = state
     fresh, heaps, sizes, sums = scratch
     emitted, found = out
     size = 0
     for n in range(len(groups)):
         group, span = groups[n], (starts[n], starts[n + 1])
         count, following = _fresh(first_times[n], span, le, re, w, ranks, known, reach[1], fresh, heaps, sizes)
-        kept = first_at(rows, places, group, first_times[n])
-        last = places[group, FIRST] + places[group, SIZE]
+        kept = first_at(rows, stretches, group, first_times[n])
+        last = stretches[group, FIRST] + stretches[group, SIZE]
         ends = nexts[group], following
-        size = _differ(rows, places, group, kept, fresh, count, ends, reach, sums, emitted, found, size)
+        size = _differ(rows, stretches, group, kept, fresh, count, ends, reach, sums, emitted, found, size)
         nexts[group] = following
         skipped = 0
         while skipped + 1 < count and fresh[skipped + 1, TIME] < reach[0]:
             skipped += 1
-        head = kept if count and fresh[skipped, TIME] < reach[0] else places[group, FIRST]
-        used = rewrite(rows, places, group, used, (head, kept, last), fresh[skipped:], count - skipped)
-        trim(rows, places, group, reach[0])
+        head = kept if count and fresh[skipped, TIME] < reach[0] else stretches[group, FIRST]
+        used = rewrite(rows, stretches, group, used, (head, kept, last), fresh[skipped:], count - skipped)
+        trim(rows, stretches, group, reach[0])
     return size, used
 
 
@@ -112,7 +120,7 @@ def _fresh(first, span, le, re, w, ranks, known, due, fresh, heaps, sizes):
 
 @njit(cache=True, inline="always")
 def _begin(first, span, le, w, ranks, known, heaps, sizes):
-    """Put the events that begin before an instant into the heaps; where the others are, and how many these are."""
+    """Put the events that begin before an instant into the heaps; returns where others begin, and their number."""
     at, last = span
     events = np.int64(0)
     while at < last and le[at] < first:
@@ -156,12 +164,12 @@ def _sink(heaps, heap, at, size, event, ranks):
 
 
 @njit(cache=True, inline="always")
-def _differ(rows, places, group, at, fresh, count, ends, reach, sums, emitted, found, size):
-    """Write the snapshots that differ: those before the change from a row on, against fresh ones; how many rows."""
-    last = places[group, FIRST] + places[group, SIZE]
+def _differ(rows, stretches, group, at, fresh, count, ends, reach, sums, emitted, found, size):
+    """Write the snapshots that differ: those before the change from a row on, against fresh ones; returns the size."""
+    last = stretches[group, FIRST] + stretches[group, SIZE]
     old_next, new_next = ends
     _, due, by_start = reach
-    there = at > places[group, FIRST]
+    there = at > stretches[group, FIRST]
     start = old_start = rows[at - 1, TIME] if there else np.int64(0)
     set_sums(sums, NOW, rows, at - 1, there)
     set_sums(sums, WAS, rows, at - 1, there)

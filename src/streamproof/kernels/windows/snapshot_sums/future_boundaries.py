@@ -15,8 +15,8 @@ import numpy as np
 
 from streamproof.kernels.cells import Cells, Ints
 from streamproof.kernels.sorting import order_by
-from streamproof.kernels.windows.shared.timelines import longer
-from streamproof.kernels.windows.shared.timelines_loops import LEAST_ROOM, NEVER
+from streamproof.kernels.windows.shared.stretches import longer
+from streamproof.kernels.windows.shared.stretches_loops import LEAST_ROOM, NEVER
 from streamproof.kernels.windows.snapshot_sums.walk_loops import add_up, export, restore
 from streamproof.thresholds import AHEAD
 
@@ -26,7 +26,7 @@ class FutureBoundaries:
 
     def __init__(self, width: int) -> None:
         self.heap = np.empty((0, 2), np.int64)  # instants, and where the rest is
-        self.places = np.zeros((0, 4), np.int64)  # per group: where its heap begins, its size, room, doubt
+        self.stretches = np.zeros((0, 4), np.int64)  # per group: where its heap begins, its size, room, doubt
         self.nexts = np.zeros(0, np.int64)  # per group: its next boundary
         self.used = 0
         self.slots = np.empty((0, width), np.int64)
@@ -34,11 +34,11 @@ class FutureBoundaries:
         self.spare = 0  # how many of them
         self.doubtful = 0  # entries since the last `settle` that take something back
 
-    def hold(self, groups: int) -> None:
+    def admit(self, groups: int) -> None:
         """Know groups up to a number."""
-        if groups > len(self.places):
+        if groups > len(self.stretches):
             known = len(self.nexts)
-            self.places, self.nexts = longer(self.places, groups), longer(self.nexts, groups)
+            self.stretches, self.nexts = longer(self.stretches, groups), longer(self.nexts, groups)
             self.nexts[known:] = NEVER
 
     def __len__(self) -> int:
@@ -58,20 +58,20 @@ class FutureBoundaries:
     def export(self, spec: Ints) -> Cells:
         """All entries in order, each with its group and instant before it; those of one instant are one."""
         out = np.empty((len(self), 2 + self.slots.shape[1]), np.int64)
-        export(self.heap, self.places, self.slots, out)
+        export(self.heap, self.stretches, self.slots, out)
         return _added_up(out, spec)
 
     def restore(self, rows: Cells, spec: Ints, *, spare: int = 0) -> None:
         """These entries instead of all others, in any order."""
         rows = _added_up(rows, spec)
-        self.hold(int(rows[-1, 0]) + 1 if len(rows) else 0)
-        self.places[:], self.nexts[:], self.doubtful = 0, NEVER, 0
+        self.admit(int(rows[-1, 0]) + 1 if len(rows) else 0)
+        self.stretches[:], self.nexts[:], self.doubtful = 0, NEVER, 0
         self.slots = np.empty((2 * len(rows) + spare, rows.shape[1] - 2), np.int64)
         self.slots[: len(rows)] = rows[:, 2:]
         self.free = np.arange(len(self.slots) - 1, -1, -1)
         self.spare = len(self.slots) - len(rows)
-        self.heap = np.empty((3 * len(rows) + LEAST_ROOM * len(self.places) + 2 * spare, 2), np.int64)
-        self.used = restore(rows, self.heap, self.places, self.nexts)
+        self.heap = np.empty((3 * len(rows) + LEAST_ROOM * len(self.stretches) + 2 * spare, 2), np.int64)
+        self.used = restore(rows, self.heap, self.stretches, self.nexts)
 
 
 def _added_up(rows: Cells, spec: Ints) -> Cells:

@@ -22,9 +22,9 @@ from streamproof.kernels.windows.inspect import Affected, EventView, WindowView
 from streamproof.kernels.windows.recompute.strategy import affected_by
 from streamproof.kernels.windows.shared.progress import Progress
 from streamproof.kernels.windows.shared.stored_columns import StoredColumns
+from streamproof.kernels.windows.shared.stretches import Timelines, longer
+from streamproof.kernels.windows.shared.stretches_loops import VALUES
 from streamproof.kernels.windows.shared.sums import Accumulators, Scratch, summed
-from streamproof.kernels.windows.shared.timelines import Timelines, longer
-from streamproof.kernels.windows.shared.timelines_loops import VALUES
 from streamproof.kernels.windows.snapshot_sums import walk_loops
 from streamproof.kernels.windows.snapshot_sums.future_boundaries import FutureBoundaries
 from streamproof.plan import nodes
@@ -90,8 +90,8 @@ class SnapshotSums(Progress):
         return out[:size]
 
     def _hold(self, groups: int) -> None:
-        self.reached.hold(groups)
-        self.future.hold(groups)
+        self.reached.admit(groups)
+        self.future.admit(groups)
         if groups > len(self.no_end):
             self.no_end = longer(self.no_end, groups)
 
@@ -104,15 +104,15 @@ class SnapshotSums(Progress):
         self._room = self._rooms(0, 0)
 
     def _walk(self, change: Cells, reach: tuple[int, int, bool]) -> int:
-        """Take a batch in; how many rows come out."""
+        """Take a batch in; returns the number of rows that come out."""
         ready = np.flatnonzero(self.future.nexts <= reach[1])
         counts = np.zeros(8, np.int64)
         while True:
             reached, future = self.reached, self.future
             counts[3:7] = reached.used, future.used, future.spare, future.doubtful
             known = (
-                (reached.rows, reached.places),
-                (future.heap, future.places, future.nexts, future.slots, future.free),
+                (reached.rows, reached.stretches),
+                (future.heap, future.stretches, future.nexts, future.slots, future.free),
             )
             done = walk_loops.walk(change, *known, self.no_end, ready, reach, self._room, self.sums.spec, counts)
             reached.used, future.used, future.spare, future.doubtful = counts[3:7].tolist()

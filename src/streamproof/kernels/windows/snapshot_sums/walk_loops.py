@@ -3,7 +3,7 @@
 Group by group, time runs over the boundaries that are known, those that change, and those that come due, with the sums
 before and after side by side. It begins at the first change of the group and stops where nothing differs any more.
 
-    known (timelines)    ──a────────b─────c───────▶        what holds after each, as it was
+    known (timeline)     ──a────────b─────c───────▶        what holds after each, as it was
     changes of a batch   ───────x───b─────────────▶
     future boundaries    ───────────────────d─────▶        due now: they pop off the heap of their group
     walk                        ╰─b─c─d╯                   WAS and NOW differ from x on; equal again: stop
@@ -21,6 +21,23 @@ from numba import njit
 
 from streamproof.events.time import FOREVER
 from streamproof.kernels.compiled import loop
+from streamproof.kernels.windows.shared.stretches import ENDS
+from streamproof.kernels.windows.shared.stretches_loops import (
+    FIRST,
+    LEAST_ROOM,
+    NEVER,
+    NOW,
+    ROOM,
+    SIZE,
+    TIME,
+    WAS,
+    end_both,
+    first_at,
+    rewrite,
+    same_sums,
+    set_sums,
+    trim,
+)
 from streamproof.kernels.windows.shared.sums import DECIMAL, FLOAT
 from streamproof.kernels.windows.shared.sums_loops import (
     BASE,
@@ -35,34 +52,17 @@ from streamproof.kernels.windows.shared.sums_loops import (
     carry_row,
     is_nothing,
 )
-from streamproof.kernels.windows.shared.timelines import ENDS
-from streamproof.kernels.windows.shared.timelines_loops import (
-    FIRST,
-    LEAST_ROOM,
-    NEVER,
-    NOW,
-    SIZE,
-    TIME,
-    WAS,
-    end_both,
-    first_at,
-    rewrite,
-    same_sums,
-    set_sums,
-    trim,
-)
 
-ROOM: Final = 2
-DOUBT: Final = 3  # of a group: some of its entries may cancel
+DOUBT: Final = 0  # of a heap, which begins where its room does: whether some of its entries may cancel
 ARITY: Final = 4
 
 
 @loop
-def export(heap, places, slots, out):
+def export(heap, stretches, slots, out):
     count = 0
-    for group in range(len(places)):
-        first = places[group, FIRST]
-        for at in range(first, first + places[group, SIZE]):
+    for group in range(len(stretches)):
+        first = stretches[group, FIRST]
+        for at in range(first, first + stretches[group, SIZE]):
             out[count, 0], out[count, 1] = group, heap[at, 0]
             for n in range(slots.shape[1]):
                 out[count, 2 + n] = slots[heap[at, 1], n]
@@ -90,45 +90,45 @@ def add_up(rows, spec):
 
 
 @loop
-def restore(rows, heap, places, nexts):
+def restore(rows, heap, stretches, nexts):
     """Sorted entries are heaps already."""
     used = at = 0
     while at < len(rows):
         group, start = rows[at, 0], at
         while at < len(rows) and rows[at, 0] == group:
             heap[used + at - start, 0], heap[used + at - start, 1] = rows[at, 1], at
-            places[group, DOUBT] |= rows[at, 2] <= 0
+            stretches[group, DOUBT] |= rows[at, 2] <= 0
             at += 1
-        places[group, FIRST], places[group, SIZE] = used, at - start
-        places[group, ROOM] = 2 * (at - start) + LEAST_ROOM
+        stretches[group, FIRST], stretches[group, SIZE] = used, at - start
+        stretches[group, ROOM] = 2 * (at - start) + LEAST_ROOM
         nexts[group] = rows[start, 1]
-        used += places[group, ROOM]
+        used += stretches[group, ROOM]
     return used
 
 
 @njit(cache=True, inline="always")
-def widen(heap, places, group, used, more):
-    """Make room for more entries of a group, which there must be at the end; how much is used afterwards."""
-    size = places[group, SIZE] + more
-    if size <= places[group, ROOM]:
+def widen(heap, stretches, group, used, more):
+    """Make room for more entries of a group, which there must be at the end; returns the room used then."""
+    size = stretches[group, SIZE] + more
+    if size <= stretches[group, ROOM]:
         return used
-    first = places[group, FIRST]
-    for n in range(places[group, SIZE]):
+    first = stretches[group, FIRST]
+    for n in range(stretches[group, SIZE]):
         heap[used + n, 0], heap[used + n, 1] = heap[first + n, 0], heap[first + n, 1]
-    places[group, FIRST], places[group, ROOM] = used, 2 * size + LEAST_ROOM
-    return used + places[group, ROOM]
+    stretches[group, FIRST], stretches[group, ROOM] = used, 2 * size + LEAST_ROOM
+    return used + stretches[group, ROOM]
 
 
 @njit(cache=True, inline="always")
-def top(heap, places, group):
+def top(heap, stretches, group):
     """The first instant of a group's heap."""
-    return heap[places[group, FIRST], 0] if places[group, SIZE] else NEVER
+    return heap[stretches[group, FIRST], 0] if stretches[group, SIZE] else NEVER
 
 
 @loop
-def push(heap, places, group, time, slot):
-    first, at = places[group, FIRST], places[group, SIZE]
-    places[group, SIZE] += 1
+def push(heap, stretches, group, time, slot):
+    first, at = stretches[group, FIRST], stretches[group, SIZE]
+    stretches[group, SIZE] += 1
     while at > 0:
         parent = (at - 1) // ARITY
         if heap[first + parent, 0] <= time:
@@ -139,12 +139,12 @@ def push(heap, places, group, time, slot):
 
 
 @loop
-def pop(heap, places, group):
+def pop(heap, stretches, group):
     """Take the first entry off a heap; where its rest is."""
-    first, size = places[group, FIRST], places[group, SIZE] - 1
-    places[group, SIZE] = size
+    first, size = stretches[group, FIRST], stretches[group, SIZE] - 1
+    stretches[group, SIZE] = size
     if size == 0:
-        places[group, DOUBT] = 0
+        stretches[group, DOUBT] = 0
     found = heap[first, 1]
     time, slot = heap[first + size, 0], heap[first + size, 1]
     at = 0
@@ -175,7 +175,7 @@ AT, READY_AT, EMITTED, USED, FUTURE_USED, SPARE, DOUBTFUL, NEEDED = range(8)
 
 @loop
 def changes(order, group, time, ending, w, cells, nulls, spec, out):
-    """What starts and finite ends, in this order, change: one row per group and instant; how many there are.
+    """What starts and finite ends, in this order, change: one row per group and instant; returns their number.
 
     Starts are numbered as the events, ends follow; ``ending`` has the event of each end if some events have none.
     """
@@ -228,13 +228,13 @@ def walk(change, reached, future, no_end, ready, reach, room, spec, counts):
 
     ``reach`` is the frontier, up to where boundaries are due, and whether snapshots are out by their start.
     """
-    rows, places = reached
+    rows, stretches = reached
     heap, heaps, nexts, slots, free = future
     sums, tail, emitted, found = room
     while counts[AT] < len(change) or counts[READY_AT] < len(ready):
         group, last = _next_group(change, ready, counts)
         entries = last - counts[AT]
-        needed = places[group, SIZE] + entries + heaps[group, SIZE] + 4
+        needed = stretches[group, SIZE] + entries + heaps[group, SIZE] + 4
         counts[NEEDED] = needed
         if (
             counts[USED] + 2 * needed > len(rows)
@@ -280,12 +280,12 @@ def _walk_group(group, last_change, change, reached, future, old_next, reach, ro
     before the one that replaces it. Gives the start of the snapshot that stays open, and the one that was.
     """
     frontier, due, by_start = reach
-    (rows, places), (heap, heaps, _, slots, free), (sums, tail, emitted, found) = reached, future, room
-    first, last = places[group, FIRST], places[group, FIRST] + places[group, SIZE]
+    (rows, stretches), (heap, heaps, _, slots, free), (sums, tail, emitted, found) = reached, future, room
+    first, last = stretches[group, FIRST], stretches[group, FIRST] + stretches[group, SIZE]
     at, size = counts[AT], counts[EMITTED]
     time = change[at, PLACE] if at < last_change else NEVER
     coming = top(heap, heaps, group)
-    i = first_at(rows, places, group, min(time, coming)) if min(time, coming) <= due else last
+    i = first_at(rows, stretches, group, min(time, coming)) if min(time, coming) <= due else last
     head, kept, count = first, i, 0
     start = old_start = _open_at(sums, rows, i - 1, i > first)
     while i < last or min(time, coming) <= due:
@@ -317,15 +317,15 @@ def _walk_group(group, last_change, change, reached, future, old_next, reach, ro
     if i < last:
         start = old_start = _open_at(sums, rows, last - 1, True)
     counts[AT], counts[EMITTED] = at, size
-    _write_down(rows, places, group, (head, kept, i), tail, count, frontier, counts)
+    _write_down(rows, stretches, group, (head, kept, i), tail, count, frontier, counts)
     return start, old_start, old_next
 
 
 @njit(cache=True, inline="always")
-def _write_down(rows, places, group, span, tail, count, frontier, counts):
+def _write_down(rows, stretches, group, span, tail, count, frontier, counts):
     """The boundaries of a group are now those before a change, fresh ones, and those after it."""
-    counts[USED] = rewrite(rows, places, group, counts[USED], span, tail, count)
-    trim(rows, places, group, frontier)
+    counts[USED] = rewrite(rows, stretches, group, counts[USED], span, tail, count)
+    trim(rows, stretches, group, frontier)
 
 
 @njit(cache=True, inline="always")
@@ -343,7 +343,7 @@ def _close(emitted, found, counts, reach, group, start, end, old_start, old_end,
 
 @njit(cache=True, inline="always")
 def _take(heap, heaps, slots, free, group, time, sums, counts):
-    """Take all entries of an instant from a group's heap and add them to the sums after it; how many events it has."""
+    """Take all entries of an instant from a group's heap and add them to the sums after it; returns its events."""
     events = np.int64(0)
     while top(heap, heaps, group) == time:
         slot = pop(heap, heaps, group)
@@ -406,7 +406,7 @@ def _open_at(sums, rows, at, there):
 
 @njit(cache=True, inline="always")
 def _step(sums, rows, i, knew):
-    """The sums after the next boundary as far as it was known; how many events it had."""
+    """The sums after the next boundary as far as it was known; returns its number of events."""
     for n in range(sums.shape[1]):
         sums[NEXT, n] = sums[NOW, n] + (rows[i, ENDS + 1 + n] - sums[WAS, n] if knew else 0)
     return rows[i, ENDS] if knew else np.int64(0)
@@ -414,7 +414,7 @@ def _step(sums, rows, i, knew):
 
 @njit(cache=True, inline="always")
 def _add(sums, change, at):
-    """Add a change to the sums after the next boundary; how many events more it has."""
+    """Add a change to the sums after the next boundary; returns its number of events."""
     for n in range(sums.shape[1]):
         sums[NEXT, n] += change[at, EVENTS + 1 + n]
     return change[at, EVENTS]

@@ -1,4 +1,4 @@
-"""Compiled loops over stretches of boundaries: search, rewrite the end of a stretch, and trim its front."""
+"""Compiled loops over stretches of rows: room to grow, search, rewriting the end, and trimming the front."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from streamproof.kernels.compiled import loop
 
 TIME: Final = 0
 VALUES: Final = 2  # the first column of what holds from there on; it begins with the number of events
-FIRST: Final = 0
-SIZE: Final = 1
-BASE: Final = 2
-LIMIT: Final = 3
+BASE, FIRST, SIZE, ROOM = range(4)  # of a stretch: where it begins, its first row, its rows, and room from the base on
 LEAST_ROOM: Final = 4
 NEVER: Final = 2**63 - 1  # later than every instant
 # of the sums at hand: after the change, and before it
@@ -22,31 +19,50 @@ NOW, WAS = range(2)
 
 
 @njit(cache=True, inline="always")
-def trim(rows, places, group, frontier):
+def place_for(stretches, group, to, size, used, length, spare):
+    """Where so many rows of a group can stand, and the number of rows of the matrix that are used then.
+
+    That is ``to`` as long as the room lasts, then the base again; if they fill most of that, the end of the matrix,
+    with room for twice as many and some to spare. −1 where the matrix ends before.
+    """
+    base, room = stretches[group, BASE], stretches[group, ROOM]
+    if to + size <= base + room:
+        return to, used
+    if 4 * size > 3 * room:
+        room = 2 * size + spare
+        if used + room > length:
+            return np.int64(-1), used
+        base, used = used, used + room
+        stretches[group, BASE], stretches[group, ROOM] = base, room
+    return base, used
+
+
+@njit(cache=True, inline="always")
+def trim(rows, stretches, group, frontier):
     """Forget what a group has before the frontier, but for the start of a snapshot that still has events."""
-    first, size = places[group, FIRST], places[group, SIZE]
+    first, size = stretches[group, FIRST], stretches[group, SIZE]
     while size > 1 and rows[first + 1, TIME] < frontier:
         first += 1
         size -= 1
     if size and rows[first, TIME] < frontier and rows[first, VALUES] == 0:
         first += 1
         size -= 1
-    places[group, FIRST], places[group, SIZE] = first, size
+    stretches[group, FIRST], stretches[group, SIZE] = first, size
 
 
 @loop
-def trim_all(rows, places, frontier):
-    for group in range(len(places)):
-        if places[group, SIZE]:
-            trim(rows, places, group, frontier)
+def trim_all(rows, stretches, frontier):
+    for group in range(len(stretches)):
+        if stretches[group, SIZE]:
+            trim(rows, stretches, group, frontier)
 
 
 @loop
-def export(rows, places, out):
+def export(rows, stretches, out):
     count = 0
-    for group in range(len(places)):
-        first = places[group, FIRST]
-        for at in range(first, first + places[group, SIZE]):
+    for group in range(len(stretches)):
+        first = stretches[group, FIRST]
+        for at in range(first, first + stretches[group, SIZE]):
             out[count, 0] = group
             for n in range(rows.shape[1]):
                 out[count, 1 + n] = rows[at, n]
@@ -54,34 +70,33 @@ def export(rows, places, out):
 
 
 @loop
-def restore(source, rows, places):
+def restore(source, rows, stretches):
     used = 0
     for at in range(len(source)):
         group = source[at, 0]
         if at == 0 or group != source[at - 1, 0]:
             if at:
-                used += _settle(places, source[at - 1, 0])
-            places[group, FIRST] = places[group, BASE] = used
-        to = used + places[group, SIZE]
+                used += _settle(stretches, source[at - 1, 0])
+            stretches[group, FIRST] = stretches[group, BASE] = used
+        to = used + stretches[group, SIZE]
         for n in range(rows.shape[1]):
             rows[to, n] = source[at, 1 + n]
-        places[group, SIZE] += 1
-    return used + _settle(places, source[-1, 0]) if len(source) else 0
+        stretches[group, SIZE] += 1
+    return used + _settle(stretches, source[-1, 0]) if len(source) else 0
 
 
 @loop
-def _settle(places, group):
-    """Give a stretch room to grow; how much it has."""
-    room = 2 * places[group, SIZE] + LEAST_ROOM
-    places[group, LIMIT] = places[group, BASE] + room
-    return room
+def _settle(stretches, group):
+    """Give a stretch room to grow; returns its size with that room."""
+    stretches[group, ROOM] = 2 * stretches[group, SIZE] + LEAST_ROOM
+    return stretches[group, ROOM]
 
 
 @njit(cache=True, inline="always")
-def first_at(rows, places, group, time):
+def first_at(rows, stretches, group, time):
     """The first row of a group at or after an instant: most changes come near the end."""
-    low = places[group, FIRST]
-    high = low + places[group, SIZE]
+    low = stretches[group, FIRST]
+    high = low + stretches[group, SIZE]
     step = 1
     while high - step > low and rows[high - step, TIME] >= time:
         high -= step
@@ -97,31 +112,25 @@ def first_at(rows, places, group, time):
 
 
 @njit(cache=True, inline="always")
-def rewrite(rows, places, group, used, span, tail, count):
+def rewrite(rows, stretches, group, used, span, tail, count):
     """A group's rows become those from ``span[0]`` up to ``span[1]``, the tail, and those from ``span[2]`` on.
 
-    There must be room for twice as many at the end of the matrix; how much of it is used afterwards.
+    There must be room for twice as many at the end of the matrix. Returns the number of rows used then.
     """
-    kept, rest = span[1] - span[0], places[group, FIRST] + places[group, SIZE] - span[2]
+    kept, rest = span[1] - span[0], stretches[group, FIRST] + stretches[group, SIZE] - span[2]
     size = kept + count + rest
-    to, base, limit = span[0], places[group, BASE], places[group, LIMIT]
-    if to + size > limit:
-        if 4 * size > 3 * (limit - base):
-            base, limit = used, used + 2 * size + LEAST_ROOM
-            used = limit
-        to = base
-        _move(rows, span[0], to, kept)
-    _move(rows, span[2], to + kept + count, rest)
+    to, used = place_for(stretches, group, span[0], size, used, len(rows), LEAST_ROOM)
+    move(rows, span[0], to, kept)
+    move(rows, span[2], to + kept + count, rest)
     for n in range(count):
         for m in range(rows.shape[1]):
             rows[to + kept + n, m] = tail[n, m]
-    places[group, FIRST], places[group, SIZE] = to, size
-    places[group, BASE], places[group, LIMIT] = base, limit
+    stretches[group, FIRST], stretches[group, SIZE] = to, size
     return used
 
 
 @loop
-def _move(rows, source, to, count):
+def move(rows, source, to, count):
     """Move rows to a place that may overlap."""
     if source == to:
         return
