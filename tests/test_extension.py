@@ -3,27 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import pytest
 
+from streamproof.engines.base import Settings, engine, support
 from streamproof.engines.job import on
 from streamproof.engines.local.rules import is_settled
+from streamproof.engines.local.trace import trace
 from streamproof.engines.spark.stream.keys import holds_state, split_by
 from streamproof.errors import PlanError
-from streamproof.events.schema import FLOAT64, Schema
+from streamproof.events.physical import PhysicalStream
+from streamproof.events.schema import FLOAT64, INT64, Schema
 from streamproof.events.time import BEGINNING
-from streamproof.language import json, python, sql, xml
+from streamproof.language import eql, json, python, sql, xml
 from streamproof.plan import check as checking
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import AGGREGATES, Aggregate, AggregateFunction
 from streamproof.plan.check import Typed, check
+from streamproof.plan.event_nodes import NODES, During
 from streamproof.plan.explain import explain
 from streamproof.plan.parse import parse
 from streamproof.plan.rewrites import rewrite
 from streamproof.plan.windows import CountStart, Hopping, Snapshot, Tumbling, Window
-from streamproof.workbench.progress import demanded
+from streamproof.workbench import intent as I  # noqa: N812  # as testers write it
+from streamproof.workbench.buckets import BucketSubject
+from streamproof.workbench.case import Case, CaseStream
+from streamproof.workbench.draw import operators as drawing
+from streamproof.workbench.draw.choices import DrawnColumn, DrawnShape, RandomChoices
+from streamproof.workbench.draw.operators import OperatorMaker, operators
+from streamproof.workbench.draw.windowed import WindowMaker
+from streamproof.workbench.modules import all_modules
+from streamproof.workbench.oracle import EvaluatorOracle
+from streamproof.workbench.promises import demanded
+from streamproof.workbench.results import things_of
+from streamproof.workbench.round_trip import through
+from streamproof.workbench.smaller_plans import smaller_plans
+from streamproof.workbench.stages import StageSubject
+from streamproof.workbench.subjects import Subject
+from streamproof.workbench.verdict import Failure
 
 SCHEMA = Schema.of({"k": "string", "v": "int64", "note": "string"})
 EVENTS = [{"kind": "insert", "id": "a", "le": 1, "re": 5, "payload": {"k": "x", "v": 7, "note": ""}}]
@@ -33,6 +52,18 @@ LANGUAGES: dict[str, Callable[[nodes.Plan], object]] = {
     "json": lambda plan: json.loads(json.dumps(plan)), "xml": lambda plan: xml.loads(xml.dumps(plan)),
     "python": python.dumps, "sql": sql.dumps,
 }  # fmt: skip
+ENGINES: dict[str, Callable[[nodes.Plan], object]] = {
+    "duckdb": lambda plan: on(plan, "duckdb").run({"S": EVENTS}),
+    "postgres": lambda plan: show_sql("postgres", plan),
+    "local": lambda plan: on(plan, "local").run({"S": EVENTS}),
+}
+EVALUATOR = EvaluatorOracle(all_modules())
+
+
+def show_sql(name: str, plan: nodes.Plan) -> str:
+    """The SQL of a plan, for a database that is not there."""
+    found: Any = engine(name)
+    return str(found.show_sql(check(plan), Settings()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +73,9 @@ class Throttle(nodes.Node):
     op: ClassVar[str] = "throttle"
     input: nodes.Plan
     most: int
+
+
+CASE = Case(Throttle(S, 3), {"S": CaseStream.of(PhysicalStream.from_dicts(EVENTS, schema=SCHEMA))})
 
 
 def throttled(typed: Typed) -> Typed:
@@ -83,16 +117,72 @@ def test_filters_and_selects_stay_above_it() -> None:
 
 
 @pytest.mark.usefixtures("known")
-@pytest.mark.parametrize("engine", ["duckdb", "local"])
-def test_engines_refuse_an_operator_by_name(engine: str) -> None:
+@pytest.mark.parametrize("name", ENGINES)
+def test_engines_refuse_an_operator_by_name(name: str) -> None:
     with pytest.raises(PlanError, match="Throttle is not supported here"):
-        on(Throttle(S, 3), engine).run({"S": EVENTS})
+        ENGINES[name](Throttle(S, 3))
+
+
+@pytest.mark.usefixtures("known")
+@pytest.mark.parametrize("subject", [BucketSubject(), StageSubject()], ids=lambda subject: subject.name)
+def test_stages_of_spark_refuse_an_operator_by_name(subject: Subject) -> None:
+    (ran,) = subject.run([CASE], all_modules())
+    assert isinstance(ran.outcome, Failure)
+    assert ran.outcome.name == "bad_plan"
+    assert "Throttle is not supported here" in ran.outcome.text
+
+
+@pytest.mark.usefixtures("known")
+def test_the_evaluator_refuses_an_operator_by_name() -> None:
+    outcome = EvaluatorOracle(all_modules()).expected(CASE)
+    assert isinstance(outcome, Failure)
+    assert "the evaluator has no rule for it" in outcome.text
+
+
+@pytest.mark.usefixtures("known")
+def test_the_tracer_refuses_an_operator_by_name() -> None:
+    with pytest.raises(PlanError, match="Throttle is not supported here"):
+        trace(on(Throttle(S, 3), "local"), {"S": EVENTS}, "a")
+
+
+def test_explain_shows_an_operator_by_its_fields_and_who_refuses_it() -> None:
+    text = explain(Throttle(S, 3), support=support())
+    assert text.splitlines()[0].startswith("throttle(most=3)")
+    assert {line.partition(":")[0] for line in text.splitlines() if "throttle" in line.lower()} > {text.splitlines()[0]}
+
+
+def test_scenarios_draw_an_operator_by_the_types_of_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "NODES", (*NODES, Throttle))
+    assert operators()["throttle"] == 1
+    assert "throttle" in I.operator(I.stream()).fixed["among"]
+    shape = DrawnShape((("v", DrawnColumn(INT64)),))
+    plan, known = OperatorMaker(RandomChoices(3)).put("throttle", [(S, shape)])
+    assert isinstance(plan, Throttle)
+    assert 1 <= plan.most <= 8
+    assert known.endless
+    assert known.ageless, "nothing is known of its lifetimes"
+    with pytest.raises(PlanError, match='there is no operator "slow_down"'):
+        I.stream().then("slow_down")
+
+
+def test_shrinking_takes_an_operator_apart() -> None:
+    bare = nodes.Source("S")
+    assert list(smaller_plans(Throttle(bare, 3))) == [bare, Throttle(bare, 1), Throttle(bare, 2)]
+
+
+def test_coverage_counts_an_operator() -> None:
+    assert list(things_of(Throttle(S, 3))) == ["op|throttle", "op|source"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_languages_refuse_an_operator_by_name(language: str) -> None:
     with pytest.raises(PlanError, match=r"(?i)throttle"):
         LANGUAGES[language](Throttle(S, 3))
+
+
+def test_eql_has_words_for_its_own_queries_alone() -> None:
+    with pytest.raises(PlanError, match="only event-driven queries can be written as EQL"):
+        eql.dumps(Throttle(S, 3))
 
 
 @pytest.fixture
@@ -103,10 +193,41 @@ def mode_of(monkeypatch: pytest.MonkeyPatch) -> Aggregate:
 
 
 @pytest.mark.parametrize("window", WINDOWS, ids=lambda window: window.kind)
-@pytest.mark.parametrize("engine", ["duckdb", "local"])
-def test_engines_refuse_an_aggregate_by_name(engine: str, window: Window, mode_of: Aggregate) -> None:
-    with pytest.raises(PlanError, match=f"the engine {engine} cannot compute mode"):
-        on(nodes.Aggregation(S, window, (("m", mode_of),)), engine).run({"S": EVENTS})
+@pytest.mark.parametrize("name", ENGINES)
+def test_engines_refuse_an_aggregate_by_name(name: str, window: Window, mode_of: Aggregate) -> None:
+    with pytest.raises(PlanError, match=f"the engine {name} cannot compute mode"):
+        ENGINES[name](nodes.Aggregation(S, window, (("m", mode_of),)))
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=lambda window: window.kind)
+def test_stages_of_spark_and_the_evaluator_refuse_an_aggregate_by_name(window: Window, mode_of: Aggregate) -> None:
+    case = replace(CASE, plan=nodes.Aggregation(S, window, (("m", mode_of),)))
+    outcomes = [subject.run([case], all_modules())[0].outcome for subject in (BucketSubject(), StageSubject())]
+    for who, outcome in zip(("local", "local", "evaluator"), [*outcomes, EVALUATOR.expected(case)], strict=True):
+        assert isinstance(outcome, Failure)
+        assert f"the engine {who} cannot compute mode" in outcome.text
+
+
+def test_during_refuses_an_aggregate_by_name(mode_of: Aggregate) -> None:
+    plan = During(S, nodes.Source("R", SCHEMA), (("m", mode_of),), "end")
+    for name in ("duckdb", "local"):
+        with pytest.raises(PlanError, match=f"the engine {name} cannot compute mode"):
+            on(plan, name).run({"S": EVENTS, "R": EVENTS})
+
+
+def test_languages_write_an_aggregate_by_its_name(mode_of: Aggregate) -> None:
+    plan = nodes.Aggregation(S, Tumbling(10), (("m", mode_of),))
+    assert json.loads(json.dumps(plan)) == plan
+    assert xml.loads(xml.dumps(plan)) == plan
+    with pytest.raises(NameError, match="'mode' is not defined"):  # until query/aggregates.py has it
+        through(plan, "python")
+
+
+@pytest.mark.usefixtures("mode_of")
+def test_an_aggregate_is_drawn_and_nothing_is_known_of_its_result() -> None:
+    shape = DrawnShape((("v", DrawnColumn(INT64, size=10)),))
+    drawn = [WindowMaker(RandomChoices(seed), shape, None).aggregate(("mode", "count")) for seed in range(20)]
+    assert {column.rough for agg, column in drawn if agg.fn == "mode"} == {True}, "a computed float"
 
 
 def test_an_aggregate_may_depend_on_order(mode_of: Aggregate) -> None:

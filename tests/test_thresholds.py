@@ -39,7 +39,7 @@ LIMITS = {
     "engines/spark/batch/windows.py": {"_MOST"},
     "engines/spark/stream/running.py": {"_OFTEN"},  # how often something is shown
     "events/files/rejects.py": {"KEPT"},
-    "events/marbles.py": {"_LABEL"},
+    "pictures/text.py": {"_LABEL"},
     "events/notation.py": {"_LONGEST_SHOWN"},
     "events/schema.py": {"MAX_PRECISION"},
     "events/time.py": {"FOREVER", "MAX_DURATION"},

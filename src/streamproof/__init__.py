@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from streamproof.events.files import read as read
     from streamproof.events.files import write as write
     from streamproof.events.history import History as History
-    from streamproof.events.marbles import marbles as marbles
     from streamproof.events.physical import from_batches as from_batches
     from streamproof.events.physical import to_batches as to_batches
     from streamproof.events.physical import to_history as to_history
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
     from streamproof.generate.speculative import make_speculative as make_speculative
     from streamproof.generate.stream import generated as generated
     from streamproof.kernels.modulecheck import check_module as check_module
+    from streamproof.pictures.text import marbles as marbles
     from streamproof.plan.failures import DeadLetter as DeadLetter
     from streamproof.plan.modules import Event as Event
     from streamproof.plan.modules import Parameter as Parameter
@@ -121,12 +121,12 @@ _ROOMS = {
     "events.files": "ColumnMapping read write",
     "events.event": "Cti Insert Retract",
     "events.history": "History",
-    "events.marbles": "marbles",
     "events.physical": "from_batches to_batches to_history",
     "events.schema": "Schema",
     "events.stream": "PhysicalStream",
     "events.time": "BEGINNING FOREVER",
     "events.validate": "Validator",
+    "pictures.text": "marbles",
     "generate.describe": "describe",
     "generate.facets": "Facets",
     "generate.speculative": "make_duplicates make_speculative",

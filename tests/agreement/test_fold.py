@@ -11,7 +11,7 @@ from streamproof.events.physical import to_history
 from streamproof.events.schema import Schema
 from streamproof.events.stream import PhysicalStream
 from streamproof.events.validate import Validator
-from streamproof.workbench.case import Stream
+from streamproof.workbench.case import CaseStream
 from streamproof.workbench.evaluator.fold import fold
 from tests.reference.compare import difference
 from tests.reference.drawn import folded, streams
@@ -31,7 +31,7 @@ ANY_EVENTS = st.lists(
 
 
 @given(streams())
-def test_legal_streams_are_accepted_and_fold_alike(stream: Stream) -> None:
+def test_legal_streams_are_accepted_and_fold_alike(stream: CaseStream) -> None:
     physical = PhysicalStream.from_events(stream.events, schema=stream.schema)
     accepted = Validator().check(physical)
     assert len(accepted) == len(stream.events)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 
 from streamproof.workbench.case import Case
+from streamproof.workbench.judge import Judge
 from streamproof.workbench.modules import all_modules
 from streamproof.workbench.oracle import EvaluatorOracle
 from streamproof.workbench.subjects import OracleSubject
-from streamproof.workbench.verify import Judge
 from tests.reference.drawn import cases
 from tests.reference.judging import rewritten
 

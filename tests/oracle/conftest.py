@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from streamproof.workbench.verify import Judge
+from streamproof.workbench.judge import Judge
 from tests.reference.judging import evaluator_judges
 
 

@@ -7,7 +7,7 @@ import os
 from hypothesis import HealthCheck, given, settings
 
 from streamproof.workbench.case import Case
-from streamproof.workbench.verify import Judge
+from streamproof.workbench.judge import Judge
 from tests.reference.drawn import cases
 
 SCALE = int(os.environ.get("STREAMPROOF_EXAMPLES", "1"))  # more examples by that factor

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from streamproof.workbench.case import Case, Stream
-from streamproof.workbench.verify import Judge
+from streamproof.workbench.case import Case, CaseStream
+from streamproof.workbench.judge import Judge
 from tests.reference.cases import WorkedCase, loosely, worked_cases
 from tests.reference.compare import difference
 from tests.reference.judging import rows_in
@@ -17,7 +17,7 @@ LEGAL = [case for case in worked_cases() if case.error in (None, "output_in_past
 @pytest.mark.parametrize("name", ["duckdb", "postgres"])
 def test_worked_case(worked: WorkedCase, name: str, request: pytest.FixtureRequest) -> None:
     judge: Judge = request.getfixturevalue(f"{name}_judge")
-    streams = {name: Stream(worked.schemas[name], tuple(events)) for name, events in worked.streams.items()}
+    streams = {name: CaseStream(worked.schemas[name], tuple(events)) for name, events in worked.streams.items()}
     verdict = judge.verdict(Case(worked.plan, streams, worked.horizon))
     assert verdict.word == "holds", verdict.text
     if worked.compare == "exact" and worked.rows is not None:

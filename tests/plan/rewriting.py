@@ -19,7 +19,7 @@ from streamproof.query.column import Ordering, asc, col, desc
 from streamproof.query.stream import Stream, source
 from streamproof.query.windowed import Windowed
 from streamproof.workbench.case import Case
-from streamproof.workbench.case import Stream as Events
+from streamproof.workbench.case import CaseStream as Events
 from streamproof.workbench.draw.choices import Choices, RandomChoices
 from streamproof.workbench.modules import all_modules
 

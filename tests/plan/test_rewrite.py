@@ -31,7 +31,7 @@ from streamproof.query.aggregates import count, first
 from streamproof.query.column import desc
 from streamproof.query.stream import Stream, source
 from streamproof.workbench.case import Case
-from streamproof.workbench.case import Stream as Events
+from streamproof.workbench.case import CaseStream as Events
 from streamproof.workbench.evaluator.evaluate import evaluate
 from streamproof.workbench.evaluator.values import Row
 from streamproof.workbench.modules import all_modules

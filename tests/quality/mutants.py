@@ -241,8 +241,8 @@ def compiled_with(source: Path, module: str) -> list[Path]:
 
 _HUNT: Final = """
 import json, sys
-from streamproof.workbench.runner import Options, run_suite
-result = run_suite(sys.argv[1], Options(engines=(sys.argv[2],), most=1, time_budget=float(sys.argv[3]), shrink_seconds=60))
+from streamproof.workbench.runner import VerifyOptions, run_suite
+result = run_suite(sys.argv[1], VerifyOptions(engines=(sys.argv[2],), most=1, time_budget=float(sys.argv[3]), shrink_seconds=60))
 found = [
     {"events": one.case.size, "kind": one.verdict.kind, "law": one.verdict.law, "text": one.verdict.text[:200]}
     for one in result.found

@@ -336,9 +336,9 @@ def _repros() -> Seeds:
 
 
 def _tallies() -> Seeds:
-    from streamproof.workbench.tally import Tally
+    from streamproof.workbench.results import EngineResult
 
-    yield json.dumps({"key": {}, "done": [], "tallies": {"local": Tally("local").as_dict()}})
+    yield json.dumps({"key": {}, "done": [], "tallies": {"local": EngineResult("local").as_dict()}})
 
 
 def _files(*names: str) -> Seeds:

@@ -233,7 +233,7 @@ def _read_file(path: Path, **options: Any) -> None:
     """All that a run does with a file before its first operator: rows, rules of the stream, signed rows."""
     from streamproof.engines.inputs import load
     from streamproof.events.files import read
-    from streamproof.events.marbles import marbles
+    from streamproof.pictures.text import marbles
 
     reader = read(path, **options)
     loaded = load("S", reader).checked()
@@ -603,14 +603,14 @@ def suite(data: bytes, folder: Path) -> None:
 
 @target(
     "tallies",
-    "workbench/tally.py:Tally.from_dict",
+    "workbench/results.py:EngineResult.from_dict",
     words='key done tallies engine words laws errors rows found { } [ ] : , "',
 )
 def tallies(data: bytes, folder: Path) -> None:
     """The file of ``verify --resume``."""
-    from streamproof.workbench.runner import Result, _Book
+    from streamproof.workbench.runner import SuiteResult, _Book
 
-    _Book(put(folder, "tallies.json", data), Result("smoke", 1, "duckdb", {}), {})
+    _Book(put(folder, "tallies.json", data), SuiteResult("smoke", 1, "duckdb", {}), {})
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from streamproof.events.schema import Schema
-from streamproof.workbench.case import Case, Stream
+from streamproof.workbench.case import Case, CaseStream
 from streamproof.workbench.draw.dense import UNITS, random_schema, random_stream
 from streamproof.workbench.draw.plans import DEEPEST, random_case
 from streamproof.workbench.evaluator.fold import fold
@@ -41,12 +41,12 @@ def cases(draw: Draw, deepest: int = DEEPEST) -> Case:
 
 
 @st.composite
-def streams(draw: Draw, schema: Schema | None = None, far: bool = True) -> Stream:
+def streams(draw: Draw, schema: Schema | None = None, far: bool = True) -> CaseStream:
     """Legal physical streams, as a Hypothesis strategy."""
     choices = DrawnChoices(draw)
     return random_stream(choices, schema or random_schema(choices, choices.pick(UNITS)), far=far)
 
 
-def folded(stream: Stream) -> list[Row]:
+def folded(stream: CaseStream) -> list[Row]:
     """The history of a stream, by definition: event by event."""
     return fold(stream.events, stream.schema.names)

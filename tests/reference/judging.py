@@ -16,12 +16,12 @@ from streamproof.workbench import repro
 from streamproof.workbench.bench import open_bench
 from streamproof.workbench.case import Case
 from streamproof.workbench.evaluator.values import Row
+from streamproof.workbench.judge import Judge
 from streamproof.workbench.modules import all_modules
 from streamproof.workbench.oracle import EvaluatorOracle
 from streamproof.workbench.schedule import Schedule
 from streamproof.workbench.subjects import EngineSubject
 from streamproof.workbench.verdict import Outcome
-from streamproof.workbench.verify import Judge
 
 FOUND: Final = sorted((Path(__file__).parents[1] / "data" / "found").glob("*.json"))
 """Every case that a run of the fuzz ever found, as repro files: what was a difference must stay an agreement."""

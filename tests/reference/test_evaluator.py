@@ -19,7 +19,7 @@ from streamproof.plan.check import check
 from streamproof.plan.expr import Call, Col, literal
 from streamproof.plan.nodes import Plan
 from streamproof.plan.windows import Hopping, Snapshot, Tumbling
-from streamproof.workbench.case import Stream
+from streamproof.workbench.case import CaseStream
 from streamproof.workbench.evaluator.evaluate import evaluate
 from streamproof.workbench.evaluator.fold import fold
 from streamproof.workbench.evaluator.values import Row
@@ -67,38 +67,38 @@ SAME_KEY = Call("eq", (Col("k", "l"), Col("k", "r")))
 COUNT = (("n", Aggregate("count")),)
 
 
-def _rows(plan: Plan, left: Stream, right: Stream | None = None) -> list[Row]:
+def _rows(plan: Plan, left: CaseStream, right: CaseStream | None = None) -> list[Row]:
     histories = {"S": left.rows, "R": (right or left).rows}
     return evaluate(check(plan, dict.fromkeys("SR", KEYED_SCHEMA)), histories, horizon=40)
 
 
-def _same(a: Plan, b: Plan, left: Stream, right: Stream | None = None) -> None:
+def _same(a: Plan, b: Plan, left: CaseStream, right: CaseStream | None = None) -> None:
     assert difference(_rows(a, left, right), _rows(b, left, right)) is None
 
 
 @given(KEYED, st.integers(-9, 9), st.integers(-9, 9))
-def test_shifts_add_up(stream: Stream, x: int, y: int) -> None:
+def test_shifts_add_up(stream: CaseStream, x: int, y: int) -> None:
     _same(nodes.Shift(nodes.Shift(S, x), y), nodes.Shift(S, x + y), stream)
 
 
 @given(KEYED, st.integers(1, 9), st.integers(-9, 9))
-def test_stitch_undoes_chop_of_lifetimes_that_never_touch(stream: Stream, period: int, offset: int) -> None:
+def test_stitch_undoes_chop_of_lifetimes_that_never_touch(stream: CaseStream, period: int, offset: int) -> None:
     apart = nodes.Coalesce(nodes.Where(nodes.AlterDuration(S, 3), Call("gt", (Col("le"), literal(-100)))))
     _same(nodes.Stitch(nodes.Chop(apart, period, offset)), apart, stream)
 
 
 @given(KEYED)
-def test_coalesce_of_distinct_is_coalesce(stream: Stream) -> None:
+def test_coalesce_of_distinct_is_coalesce(stream: CaseStream) -> None:
     _same(nodes.Coalesce(nodes.Distinct(S)), nodes.Coalesce(S), stream)
 
 
 @given(KEYED)
-def test_coalesce_twice_is_once(stream: Stream) -> None:
+def test_coalesce_twice_is_once(stream: CaseStream) -> None:
     _same(nodes.Coalesce(nodes.Coalesce(S)), nodes.Coalesce(S), stream)
 
 
 @given(KEYED, KEYED)
-def test_anti_join_and_cover_are_the_whole(left: Stream, right: Stream) -> None:
+def test_anti_join_and_cover_are_the_whole(left: CaseStream, right: CaseStream) -> None:
     """What the right side covers and what it does not cover make up the left side, instant by instant."""
     alone = nodes.AntiJoin(S, R, SAME_KEY)
     covered = nodes.AntiJoin(S, alone, _same_event())
@@ -112,29 +112,29 @@ def _same_event() -> Call:
 
 
 @given(KEYED, KEYED)
-def test_join_is_symmetric(left: Stream, right: Stream) -> None:
+def test_join_is_symmetric(left: CaseStream, right: CaseStream) -> None:
     select = (("a", Col("v", "l")), ("b", Col("v", "r")))
     swapped = (("a", Col("v", "r")), ("b", Col("v", "l")))
     _same(nodes.Join(S, R, SAME_KEY, select), nodes.Join(R, S, SAME_KEY, swapped), left, right)
 
 
 @given(KEYED)
-def test_tumbling_is_hopping_by_its_size(stream: Stream) -> None:
+def test_tumbling_is_hopping_by_its_size(stream: CaseStream) -> None:
     plain = nodes.AlterDuration(nodes.Where(S, Call("gt", (Col("le"), literal(-100)))), 4)
     tumbling, hopping = (nodes.Aggregation(plain, w, COUNT) for w in (Tumbling(5, 1), Hopping(5, 5, 1)))
     _same(tumbling, hopping, stream)
 
 
 @given(KEYED)
-def test_snapshot_counts_sum_to_the_length_of_all_lifetimes(stream: Stream) -> None:
+def test_snapshot_counts_sum_to_the_length_of_all_lifetimes(stream: CaseStream) -> None:
     rows = [row for row in stream.rows if row[1] < FOREVER]
-    finite = Stream(stream.schema, tuple(Insert(str(n), *row) for n, row in enumerate(rows)))
+    finite = CaseStream(stream.schema, tuple(Insert(str(n), *row) for n, row in enumerate(rows)))
     counted = _rows(nodes.Aggregation(S, Snapshot(), COUNT), finite)
     assert sum((re - le) * row["n"] for le, re, row in counted) == sum(re - le for le, re, _ in rows)
 
 
 @given(KEYED)
-def test_groups_are_filters(stream: Stream) -> None:
+def test_groups_are_filters(stream: CaseStream) -> None:
     """A group's result is the apply branch over the events of its key."""
     counts = nodes.Aggregation(nodes.GroupInput(), Snapshot(), COUNT)
     grouped = nodes.GroupApply(S, ("k",), counts)

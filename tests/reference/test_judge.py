@@ -12,11 +12,11 @@ from streamproof.workbench.draw.plans import seeded_case
 from streamproof.workbench.evaluator import lifetimes
 from streamproof.workbench.evaluator.evaluate import RULES, Rule
 from streamproof.workbench.evaluator.values import Row
+from streamproof.workbench.judge import Judge
 from streamproof.workbench.modules import all_modules
 from streamproof.workbench.oracle import EvaluatorOracle
 from streamproof.workbench.shrink import shrink
 from streamproof.workbench.subjects import OracleSubject
-from streamproof.workbench.verify import Judge
 
 CASES = 3000
 MODULES = all_modules()

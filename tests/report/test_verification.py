@@ -11,15 +11,15 @@ import pytest
 from streamproof.cli.demo_proof import planted_bug
 from streamproof.report.verification import report, write_report
 from streamproof.workbench import intent as I  # noqa: N812
-from streamproof.workbench.runner import Options, Result, run_suite
+from streamproof.workbench.runner import SuiteResult, VerifyOptions, run_suite
 from streamproof.workbench.suite import Suite
 
 
 @pytest.fixture(scope="module")
-def result() -> Result:
+def result() -> SuiteResult:
     scenario = I.stream().followed_by(I.stream()).over(I.events(pattern="dense", speculative=False)).called("follows")
     with planted_bug():
-        return run_suite(Suite("<mine>", (scenario,), cases=120), Options(most=1, shrink_seconds=10))
+        return run_suite(Suite("<mine>", (scenario,), cases=120), VerifyOptions(most=1, shrink_seconds=10))
 
 
 class Checker(HTMLParser):
@@ -40,7 +40,7 @@ class Checker(HTMLParser):
             assert self.open.pop() == tag
 
 
-def test_the_page_is_whole_and_needs_no_network(result: Result, tmp_path: Path) -> None:
+def test_the_page_is_whole_and_needs_no_network(result: SuiteResult, tmp_path: Path) -> None:
     write_report([result], tmp_path / "deep" / "report.html")
     page = (tmp_path / "deep" / "report.html").read_text(encoding="utf-8")
     checker = Checker()
@@ -55,7 +55,7 @@ def test_the_page_is_whole_and_needs_no_network(result: Result, tmp_path: Path) 
     assert "<mine>" not in page
 
 
-def test_a_difference_has_its_picture_its_case_and_its_command(result: Result) -> None:
+def test_a_difference_has_its_picture_its_case_and_its_command(result: SuiteResult) -> None:
     page = report([result])
     assert 'class="verdict fails"' in page
     assert "<svg" in page
@@ -65,6 +65,6 @@ def test_a_difference_has_its_picture_its_case_and_its_command(result: Result) -
     assert "Operators × disorder" in page
 
 
-def test_every_wide_table_can_be_reached_by_keyboard(result: Result) -> None:
+def test_every_wide_table_can_be_reached_by_keyboard(result: SuiteResult) -> None:
     page = report([result])
     assert page.count('<div class="scroll"') == page.count('<div class="scroll" tabindex="0" role="region"')

@@ -12,8 +12,8 @@ from streamproof.events.batch import Batch
 from streamproof.events.history import History
 from streamproof.events.schema import Schema
 from streamproof.events.time import FOREVER
-from streamproof.workbench.bench import Bench, open_bench, open_oracle
-from streamproof.workbench.case import Case, Stream
+from streamproof.workbench.bench import Workbench, open_bench, open_oracle
+from streamproof.workbench.case import Case, CaseStream
 from streamproof.workbench.concretise import concrete_group
 from streamproof.workbench.modules import all_modules
 from streamproof.workbench.oracle import MOST_ROWS, EvaluatorOracle
@@ -26,30 +26,30 @@ FAILS = sp.source("S").select({"a": "9223372036854775807 + v"}).plan
 
 
 @pytest.fixture(scope="module")
-def bench() -> Iterator[Bench]:
+def bench() -> Iterator[Workbench]:
     with open_bench(["duckdb", "evaluator", "spark-chain"], oracle="evaluator") as opened:
         yield opened
 
 
 @pytest.mark.parametrize("name", ["duckdb", "evaluator", "spark-chain"])
-def test_the_fuzz_holds(bench: Bench, name: str) -> None:
+def test_the_fuzz_holds(bench: Workbench, name: str) -> None:
     (anything,) = load_suite("fuzz").scenarios
     cases = [case for number in range(25) for case in concrete_group(anything, number, seed=8, size=1)]
     assert len({repr(case.plan) for case in cases}) > 20
     assert [v.text for v in bench.judges[name].verdicts(cases) if v.is_found] == []
 
 
-def test_the_evaluator_is_no_judge_of_what_is_too_large(bench: Bench) -> None:
-    stream = Stream.inserting(SCHEMA, [(0, 10, {"v": 1})] * (MOST_ROWS + 1))
+def test_the_evaluator_is_no_judge_of_what_is_too_large(bench: Workbench) -> None:
+    stream = CaseStream.inserting(SCHEMA, [(0, 10, {"v": 1})] * (MOST_ROWS + 1))
     case = Case(sp.source("S").plan, {"S": stream})
     assert EvaluatorOracle(all_modules()).expected(case) is TOO_LARGE
     assert bench.judges["duckdb"].verdict(case).word == "undecided"
 
 
-def test_databases_raise_every_error_by_its_name(bench: Bench) -> None:
+def test_databases_raise_every_error_by_its_name(bench: Workbench) -> None:
     """What runs over whole inputs, in order, may neither miss an error nor raise another one."""
     judge = bench.judges["duckdb"]
-    case = Case(FAILS, {"S": Stream.inserting(SCHEMA, [(1, 2, {"v": 1})])})
+    case = Case(FAILS, {"S": CaseStream.inserting(SCHEMA, [(1, 2, {"v": 1})])})
     assert judge.verdict(case).word == "holds"
     missed = judge.compared(case, Failure("overflow"), History.from_rows(Schema.of({"a": "int64"}), []))
     assert missed.kind == "overflow → rows"

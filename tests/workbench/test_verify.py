@@ -24,50 +24,50 @@ from streamproof.plan.limits import Limits
 from streamproof.thresholds import NAMED
 from streamproof.workbench import intent as I  # noqa: N812
 from streamproof.workbench import repro
-from streamproof.workbench.bench import Bench, open_bench, replay
-from streamproof.workbench.case import Case, Stream
+from streamproof.workbench.arrivals import pushes, reordered
+from streamproof.workbench.bench import Workbench, open_bench, replay
+from streamproof.workbench.case import Case, CaseStream
 from streamproof.workbench.concretise import concrete_group, factors_of
 from streamproof.workbench.languages import as_python, as_sql, as_xml, plan_json, result_of_sql, runs_as_sql
 from streamproof.workbench.modules import all_modules
 from streamproof.workbench.oracle import SqlOracle
-from streamproof.workbench.pieces import pushes, reordered
 from streamproof.workbench.promises import broken_promise
-from streamproof.workbench.runner import ALONE, SHORTEST, Options, judged, run_suite, tasks_of
+from streamproof.workbench.runner import ALONE, SHORTEST, VerifyOptions, judged, run_suite, tasks_of
 from streamproof.workbench.schedule import Schedule
+from streamproof.workbench.shipped_suites import everything
 from streamproof.workbench.smaller_streams import is_legal
 from streamproof.workbench.suite import Suite, load_suite
-from streamproof.workbench.suites.scenarios import everything
 from streamproof.workbench.verdict import Verdict, worst
 
 SCHEMA = Schema.of({"v": "int64"})
 
 
 @pytest.fixture(scope="module")
-def bench() -> Iterator[Bench]:
+def bench() -> Iterator[Workbench]:
     with open_bench(["local", "spark-buckets"]) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("name", ["local", "spark-buckets"])
-def test_every_scenario_holds(bench: Bench, name: str) -> None:
+def test_every_scenario_holds(bench: Workbench, name: str) -> None:
     for intent in everything():
         for case in concrete_group(intent, 3, seed=11, size=1):
             verdict = bench.judges[name].verdict(case)
             assert verdict.word == "holds", f"{intent.name}: {verdict.text}"
 
 
-def test_time_that_is_advanced_is_judged_both_ways(bench: Bench) -> None:
+def test_time_that_is_advanced_is_judged_both_ways(bench: Workbench) -> None:
     """What advance_time lets through is known only of runs, so the rewritten plan is judged over that as well."""
     a, b = (I.stream({"k": "string", "v": "int64"}) for _ in range(2))
     below = a.advance_time().then("where", expr="v > 0").then("where", expr="v < 9")
     scenario = below.then("union", b.advance_time()).over(I.events(speculative=False)).called("advanced")
     groups = [concrete_group(scenario, number, seed=5, size=4) for number in range(3)]
     assert all(case.schedule.live for group in groups for case in group)
-    tally = judged(bench.judges["local"], groups, "advanced", Options())
+    tally = judged(bench.judges["local"], groups, "advanced", VerifyOptions())
     assert dict(tally.words) == {"holds": 12}, tally.found
 
 
-def test_large_streams_are_above_what_switches_code(bench: Bench) -> None:
+def test_large_streams_are_above_what_switches_code(bench: Workbench) -> None:
     suite = load_suite("large")
     of_rows = [one.usual for one in NAMED.values() if not one.name.startswith(("stored", "journal", "output", "looks"))]
     for task in tasks_of(suite, "local", 140, 1):
@@ -84,14 +84,14 @@ def test_large_streams_are_above_what_switches_code(bench: Bench) -> None:
 
 
 def test_a_long_stream_in_another_order_has_few_ctis() -> None:
-    stream = Stream.inserting(SCHEMA, [(n, n + 1, {"v": n}) for n in range(20_000)])
+    stream = CaseStream.inserting(SCHEMA, [(n, n + 1, {"v": n}) for n in range(20_000)])
     events = [*stream.events, Cti(FOREVER)]
     assert 0 < sum(isinstance(event, Cti) for event in reordered(events, Random(1), most=10)) < 1000
 
 
-def test_what_the_judge_may_not_list_is_undecided(bench: Bench) -> None:
+def test_what_the_judge_may_not_list_is_undecided(bench: Workbench) -> None:
     plan = sp.source("S").join(sp.source("R"), "l.v = r.v", select={"v": "l.v"}).plan
-    stream = Stream.inserting(SCHEMA, [(0, 10, {"v": 1})] * 20)
+    stream = CaseStream.inserting(SCHEMA, [(0, 10, {"v": 1})] * 20)
     case = Case(plan, {"S": stream, "R": stream}, limits=Limits(events_listed=300))
     verdict = bench.judges["local"].verdict(case)
     assert (verdict.word, verdict.exit_code) == ("undecided", 0)
@@ -110,7 +110,7 @@ def test_a_bug_is_found_shrunk_and_replayed(tmp_path: Path) -> None:
     left, right = I.stream(), I.stream()
     scenario = left.followed_by(right).over(I.events(pattern="dense", speculative=False)).called("follows")
     with planted_bug():
-        result = run_suite(Suite("bugs", (scenario,), cases=200), Options(most=1))
+        result = run_suite(Suite("bugs", (scenario,), cases=200), VerifyOptions(most=1))
         (found,) = result.found
         assert found.case.size <= 5
         assert found.verdict.word == "fails"
@@ -133,7 +133,7 @@ def test_a_bug_is_found_shrunk_and_replayed(tmp_path: Path) -> None:
         check()
 
 
-def test_a_broken_law_is_named(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_law_is_named(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     """An extension that keeps a frontier it must not keep breaks the rules of streams."""
     plain = ExtendKernel.on_batch
 
@@ -156,7 +156,7 @@ def test_a_broken_law_is_named(bench: Bench, monkeypatch: pytest.MonkeyPatch) ->
     assert verdict.kind.startswith("promise")
 
 
-def test_a_case_that_differs_only_among_others_is_shown_as_it_is(bench: Bench) -> None:
+def test_a_case_that_differs_only_among_others_is_shown_as_it_is(bench: Workbench) -> None:
     scenario = I.stream().extend(3).over(I.events(pattern="dense")).called("longer")
     (case,) = concrete_group(scenario, 0, seed=1, size=1)
     judge = bench.judges["local"]
@@ -168,7 +168,7 @@ def test_a_case_that_differs_only_among_others_is_shown_as_it_is(bench: Bench) -
     )  # fmt: skip
 
 
-def test_a_case_that_differs_only_among_others_may_need_their_events(bench: Bench) -> None:
+def test_a_case_that_differs_only_among_others_may_need_their_events(bench: Workbench) -> None:
     scenario = I.stream().followed_by(I.stream()).over(I.events(pattern="dense", speculative=False)).called("follows")
     judge = bench.judges["local"]
     with planted_bug():
@@ -184,7 +184,7 @@ def test_a_case_that_differs_only_among_others_may_need_their_events(bench: Benc
     assert small.size <= 5
 
 
-def test_a_difference_that_shows_again_is_preferred(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_difference_that_shows_again_is_preferred(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = I.stream().followed_by(I.stream()).over(I.events(pattern="dense", speculative=False)).called("follows")
     judge = bench.judges["local"]
     with planted_bug():
@@ -194,14 +194,14 @@ def test_a_difference_that_shows_again_is_preferred(bench: Bench, monkeypatch: p
         right = next(n for n, verdict in enumerate(verdicts) if not verdict.is_found)
         seen = [replace(verdicts[right], word="fails", kind="rows", text="among others"), verdicts[wrong]]
         monkeypatch.setattr(judge, "verdicts", lambda _: seen)
-        tally = judged(judge, [[cases[right]], [cases[wrong]]], "mine", Options())
+        tally = judged(judge, [[cases[right]], [cases[wrong]]], "mine", VerifyOptions())
     assert [one.verdict.word for one in tally.found] == ["fails"]
 
 
-def test_what_has_no_end_may_be_kept(bench: Bench) -> None:
+def test_what_has_no_end_may_be_kept(bench: Workbench) -> None:
     """Nothing ends the one on the left, so it lasts for ever, although no input does."""
     plan = sp.source("S").pairing(sp.source("R")).alter_duration("re").plan
-    streams = {"S": Stream.inserting(SCHEMA, [(0, 1, {"v": 1})]), "R": Stream(SCHEMA, ())}
+    streams = {"S": CaseStream.inserting(SCHEMA, [(0, 1, {"v": 1})]), "R": CaseStream(SCHEMA, ())}
     assert bench.judges["local"].verdict(Case(plan, streams)).word == "holds"
 
 
@@ -259,15 +259,15 @@ def test_runs_go_on_where_they_stopped(tmp_path: Path) -> None:
     scenario = I.operator(I.stream(), among=("shift", "extend", "where")).called("light")
     suite = Suite("short", (scenario,), cases=60)
     book = tmp_path / "book.json"
-    part = run_suite(suite, Options(resume=book, time_budget=0.0))
+    part = run_suite(suite, VerifyOptions(resume=book, time_budget=0.0))
     assert part.stopped == "the time is up"
     assert 0 < part.cases < 60
-    whole = run_suite(suite, Options(resume=book))
+    whole = run_suite(suite, VerifyOptions(resume=book))
     assert whole.cases >= 60
     assert not whole.stopped
-    assert run_suite(suite, Options(resume=book)).cases == whole.cases
+    assert run_suite(suite, VerifyOptions(resume=book)).cases == whole.cases
     with pytest.raises(InputError, match="belongs to another run"):
-        run_suite(suite, Options(resume=book, seed=99))
+        run_suite(suite, VerifyOptions(resume=book, seed=99))
 
 
 def test_suites_are_files(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_words_have_an_order() -> None:
 
 
 def test_what_only_differs_in_company_is_looked_at_alone_a_few_times_and_not_past_the_time_budget(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge, asked = bench.judges["local"], list[float]()
     cases = concrete_group(everything()[0], 3, seed=11, size=ALONE + 3)
@@ -308,10 +308,10 @@ def test_what_only_differs_in_company_is_looked_at_alone_a_few_times_and_not_pas
         return case, replace(verdict, word="nondeterministic")
 
     monkeypatch.setattr(judge, "shrunk", shrunk)
-    tally = judged(judge, [cases], "mine", Options(until=monotonic() - 1))
+    tally = judged(judge, [cases], "mine", VerifyOptions(until=monotonic() - 1))
     assert asked == [SHORTEST] * ALONE
     assert tally.words["fails"] == len(cases)
     assert [one.verdict.word for one in tally.found] == ["nondeterministic"]
     asked.clear()
-    judged(judge, [cases], "mine", Options())
+    judged(judge, [cases], "mine", VerifyOptions())
     assert asked == [60.0] * ALONE

@@ -15,7 +15,7 @@ from streamproof.engines.results import Run
 from streamproof.errors import InputError
 from streamproof.events.files import ColumnMapping, read
 from streamproof.events.history import History
-from streamproof.events.marbles import marbles
+from streamproof.pictures.text import marbles
 from streamproof.plan.explain import explain
 from streamproof.plan.nodes import Plan
 

@@ -35,8 +35,8 @@ from streamproof.kernels.join import JoinKernel
 from streamproof.kernels.store_loops import KEY, LE, RE
 from streamproof.report.verification import write_report
 from streamproof.workbench import intent as I  # noqa: N812
-from streamproof.workbench.pieces import reordered
-from streamproof.workbench.runner import Options, run_suite
+from streamproof.workbench.arrivals import reordered
+from streamproof.workbench.runner import VerifyOptions, run_suite
 from streamproof.workbench.suite import Suite
 
 FILES = 6
@@ -158,7 +158,7 @@ def _found_out() -> None:
     report = free_name(place / "streamproof-report.html")
     note("looking for the bug, and then for the smallest case that shows it …")
     with planted_bug():
-        result = run_suite(suite, Options(most=1, shrink_seconds=20.0))
+        result = run_suite(suite, VerifyOptions(most=1, shrink_seconds=20.0))
         save_found(result, place / "streamproof-repros")
     show_result(result)
     write_report([result], report)

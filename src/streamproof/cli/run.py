@@ -28,8 +28,8 @@ from streamproof.engines.results import Emit, Metrics, Run
 from streamproof.errors import InputError
 from streamproof.events.files import ColumnMapping, Reader, write
 from streamproof.events.history import History
-from streamproof.events.marbles import marbles
 from streamproof.events.validate import Policy, Validator
+from streamproof.pictures.text import marbles
 from streamproof.plan import nodes
 from streamproof.plan.limits import Limits
 

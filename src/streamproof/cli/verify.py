@@ -20,15 +20,15 @@ from streamproof.cli.plans import load_plan, look_here, registry_of
 from streamproof.cli.screen import err, note, out, print_line
 from streamproof.errors import InputError
 from streamproof.events.files.writer import check_target
-from streamproof.pictures.timeline import as_text
+from streamproof.pictures.text import as_text
 from streamproof.report.verification import write_report
 from streamproof.workbench import bench, repro
-from streamproof.workbench.doors import printed
 from streamproof.workbench.modules import all_modules
-from streamproof.workbench.own_plan import verify_plan
 from streamproof.workbench.picture import timeline_of
 from streamproof.workbench.repro import name_of, pytest_file, save
-from streamproof.workbench.runner import Options, run_suite
+from streamproof.workbench.round_trip import printed
+from streamproof.workbench.runner import VerifyOptions, run_suite
+from streamproof.workbench.user_plan import verify_plan
 from streamproof.workbench.verdict import EXIT_CODES
 
 REPROS = Path("streamproof-repros")
@@ -80,7 +80,7 @@ def verify(
         fix = "give smoke, full, large, deep, fuzz, a file, or --replay FILE"
         raise InputError("no suite is given", at="streamproof verify", fix=fix)
 
-    options = Options(
+    options = VerifyOptions(
         engines=tuple(engine or ()), oracle=oracle, dsn=dsn, cases=cases, seed=seed, jobs=jobs,
         time_budget=time_budget, most=most, resume=resume,
     )  # fmt: skip

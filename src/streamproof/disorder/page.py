@@ -9,7 +9,7 @@ from typing import Any
 from streamproof.disorder.text import spark_line
 from streamproof.disorder.units import moment_text, shown, spark_interval
 from streamproof.errors import as_shown
-from streamproof.pictures.disorder_plots import Bar, Mark, bar_plot, curve_plot
+from streamproof.pictures.disorder_plots import CurveMark, PlotBar, bar_plot, curve_plot
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -144,25 +144,27 @@ def _short(ticks: float, unit: Any) -> str:
     return shown(round(ticks), unit).partition(" ")[0]
 
 
-def _marks(f: Mapping[str, Any]) -> list[Mark]:
+def _marks(f: Mapping[str, Any]) -> list[CurveMark]:
     words = {"0": "nothing lost"}
     delays = f["delay_for_loss"].items()
     return [
-        Mark(ticks, f"{words.get(loss, loss + ' lost')}: {shown(ticks, f['unit'])}") for loss, ticks in delays if ticks
+        CurveMark(ticks, f"{words.get(loss, loss + ' lost')}: {shown(ticks, f['unit'])}")
+        for loss, ticks in delays
+        if ticks
     ]
 
 
-def _along(f: Mapping[str, Any]) -> list[Bar]:
+def _along(f: Mapping[str, Any]) -> list[PlotBar]:
     return [
-        Bar(f"{start:,}", 100 * late / events, f"from event {start:,}: {late:,} of {events:,}")
+        PlotBar(f"{start:,}", 100 * late / events, f"from event {start:,}: {late:,} of {events:,}")
         for start, events, late in f["over_time"]
     ]
 
 
-def _frequency(f: Mapping[str, Any]) -> list[Bar]:
+def _frequency(f: Mapping[str, Any]) -> list[PlotBar]:
     unit = f["unit"]
     return [
-        Bar(_day(start, unit), count, f"{moment_text(start, unit)}: {count:,} events")
+        PlotBar(_day(start, unit), count, f"{moment_text(start, unit)}: {count:,} events")
         for start, count in f["frequency"]["series"]
     ]
 
@@ -175,7 +177,7 @@ def _day(tick: int, unit: Any) -> str:
 def _histogram(f: Mapping[str, Any], of: str) -> str:
     unit = f["unit"]
     bars = [
-        Bar(shown(start, unit), count, f"{shown(start, unit)} to {shown(end, unit)}: {count:,} events")
+        PlotBar(shown(start, unit), count, f"{shown(start, unit)} to {shown(end, unit)}: {count:,} events")
         for start, end, count in f[of]["histogram"]
     ]
     return bar_plot(bars, title=of)

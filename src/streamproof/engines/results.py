@@ -21,11 +21,11 @@ from streamproof.engines.html import query_page
 from streamproof.events.batch import Batch
 from streamproof.events.files import ColumnMapping, write
 from streamproof.events.history import History
-from streamproof.events.marbles import marbles
 from streamproof.events.physical import from_batches, to_history
 from streamproof.events.schema import Schema
 from streamproof.events.stream import PhysicalStream
 from streamproof.events.validate import Policy
+from streamproof.pictures.text import marbles
 from streamproof.plan.nodes import Plan
 
 Emit: TypeAlias = Literal["cht", "events"]

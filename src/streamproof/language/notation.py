@@ -166,7 +166,11 @@ def _write_field(plan: Plan, name: str, value: Any) -> Any:
 
 def _codec(kind: type[Node], name: str) -> Codec:
     """The codec of a field; ``by`` is a length of time in shift and extend, and a ranking in topk."""
-    return _SPAN if name == "by" and kind is not nodes.TopK else CODECS[name]
+    if name == "by" and kind is not nodes.TopK:
+        return _SPAN
+    if name not in CODECS:
+        raise PlanError(f'{kind.__name__} cannot be noted: its field "{name}" has no codec', fix="add it to CODECS")
+    return CODECS[name]
 
 
 def _key(field: str) -> str:
@@ -380,3 +384,5 @@ CODECS: Final[dict[str, Codec]] = {
     "begin": _WORD, "end": _WORD, "latest": Codec(_read_flag, bool), "empty": Codec(_read_flag, bool),
     "query": Codec(_read_query, _write_query),
 }  # fmt: skip
+COUNTS: Final = tuple(name for name, codec in CODECS.items() if codec is _COUNT)
+"""The fields that are whole numbers."""

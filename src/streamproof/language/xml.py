@@ -25,13 +25,13 @@ import defusedxml
 from defusedxml.ElementTree import fromstring
 
 from streamproof.errors import PlanError, did_you_mean
-from streamproof.language.notation import MAX_DEPTH, OPS, VERSION, Data, check_size, from_document, to_document
+from streamproof.language.notation import COUNTS, MAX_DEPTH, OPS, VERSION, Data, check_size, from_document, to_document
 from streamproof.plan.nodes import Plan
 
 suffix = ".xml"
 
 _ROLES: Final = ("left", "right", "apply")
-_NUMBERS: Final = ("every", "k", "n")
+_NUMBERS: Final = (*COUNTS, "n")  # those of nodes, and that of count windows
 _FLAGS: Final = {"true": True, "false": False}
 _WHOLE: Final = re.compile(r"[+-]?\d{1,40}", re.ASCII)
 _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

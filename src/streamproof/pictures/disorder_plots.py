@@ -2,7 +2,7 @@
 
 Colours come from the page (``--ink``, ``--line``, ``--mark``…), so that a plot follows it into the dark.
 
->>> bar_plot([Bar("1s", 3.0, "3 events")], title="lateness")[:4]
+>>> bar_plot([PlotBar("1s", 3.0, "3 events")], title="lateness")[:4]
 '<svg'
 """
 
@@ -22,7 +22,7 @@ INNER_HEIGHT: Final = HEIGHT - TOP - BOTTOM
 MOST_LABELS: Final = 7
 
 
-class Bar(NamedTuple):
+class PlotBar(NamedTuple):
     """One bar: what it stands for, how high it is, and what a pointer on it shows."""
 
     label: str
@@ -31,14 +31,14 @@ class Bar(NamedTuple):
     part: float = 0.0  # the part of it that is marked
 
 
-class Mark(NamedTuple):
+class CurveMark(NamedTuple):
     """A place on a curve that is worth a line: where, and what it says."""
 
     x: float
     text: str
 
 
-def bar_plot(bars: Sequence[Bar], *, title: str, y_label: str = "") -> str:
+def bar_plot(bars: Sequence[PlotBar], *, title: str, y_label: str = "") -> str:
     """Bars side by side."""
     top = _round_up(max((bar.height for bar in bars), default=1.0))
     step = INNER_WIDTH / max(1, len(bars))
@@ -60,7 +60,7 @@ def curve_plot(
     title: str,
     x_text: Callable[[float], str],
     y_label: str = "%",
-    marks: Sequence[Mark] = (),
+    marks: Sequence[CurveMark] = (),
 ) -> str:
     """A line over times that may span milliseconds to years; zero stands at the left edge."""
     known = [x for x, _ in points if x > 0]

@@ -34,7 +34,7 @@ def save_png(picture: Timeline, path: Path) -> None:
             plot.plot([axis.at(tick) for tick in lane.ctis], [y] * len(lane.ctis), "^", color="#7a5af8", markersize=6)
             y += 1
         y += 1
-    _frame(plot, picture, list(labels(axis, apart=0.035)), y)
+    _frame(plot, picture, list(labels(axis)), y)
     figure.savefig(path, format="png", dpi=130)
 
 

@@ -3,10 +3,10 @@
 >>> picture = Timeline("two events", (Lane("S", (Bar(1, 4, "a"), Bar(3, FOREVER, "b")), (2,)),))
 >>> print(picture.text(width=40))
 two events
-            1       2      3       4  ∞
-S           ├──────────────────────┤ a
-                           ├──────────▶ b
-            CTI     ▲
+S           ├───────────┤ a
+                    ├──────▶ b
+        CTI     ▲
+            1   2   3   4
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from streamproof.errors import printable
-from streamproof.events.time import BEGINNING, FOREVER, show_tick
+from streamproof.events.time import BEGINNING, FOREVER, Unit, show_moment
 
 Tone = Literal["input", "window", "expected", "actual", "wrong"]
-LINEAR: Final = 48  # a longer range of ticks is drawn by rank, not by length
-MOST_LABELS: Final = 24
+CELLS: Final = 48  # times that fall together on a line of so many cells are drawn in order, not to scale
+APART: Final = 0.035  # of the line, from label to label
+LETTER: Final = 0.016
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,12 @@ class Timeline:
     title: str
     lanes: tuple[Lane, ...]
     note: str = ""  # what the picture shows, in words: the alternative text
+    unit: Unit | None = None  # of its ticks: times with a unit are written as moments
 
     def text(self, *, width: int = 100) -> str:
         """For terminals."""
+        from streamproof.pictures.text import as_text  # noqa: PLC0415  # which draws timelines
+
         return as_text(self, width=width)
 
     def svg(self) -> str:
@@ -78,10 +81,11 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Axis:
-    """Where on a line from 0 to 1 a tick stands: by length if the range is short, else by rank."""
+    """Where on a line from 0 to 1 a tick stands: to scale if all can be told apart so, else in order."""
 
     ticks: tuple[int, ...]
     places: dict[int, float] = field(repr=False)
+    unit: Unit | None = None
 
     def at(self, tick: int) -> float:
         return self.places[tick]
@@ -95,83 +99,49 @@ def axis_of(picture: Timeline) -> Axis:
     first, last = finite[0], finite[-1]
     left = 0.12 if BEGINNING in found else 0.0
     right = 0.88 if FOREVER in found else 1.0
-    linear = 0 < last - first <= LINEAR
+    linear = last > first and to_scale(finite, CELLS) is not None
     places = {}
     for rank, tick in enumerate(finite):
         share = (tick - first) / (last - first) if linear else rank / max(1, len(finite) - 1)
         places[tick] = left + (right - left) * share
     places |= {BEGINNING: 0.0, FOREVER: 1.0}
     ends = [tick for tick in (BEGINNING, *finite, FOREVER) if tick in found or tick == first]
-    return Axis(tuple(ends), places)
+    return Axis(tuple(ends), places, picture.unit)
 
 
-def labels(axis: Axis, *, apart: float) -> Iterator[tuple[float, str]]:
-    """The ticks that are written at the axis: as many as there is room for."""
-    last = -1.0
+def to_scale(times: Sequence[int], cells: int, *, most: int | None = None) -> dict[int, int] | None:
+    """Places in proportion to time, at most so many cells a tick, if no two times fall together; else None.
+
+    >>> to_scale([1, 2, 9], 20, most=4), to_scale([1, 2, 900], 20)
+    ({1: 0, 2: 2, 9: 16}, None)
+    """
+    span = times[-1] - times[0]
+    if span == 0:
+        return {times[0]: 0}
+    per_tick = min(most or cells, cells // span)
+    if per_tick:
+        return {t: (t - times[0]) * per_tick for t in times}
+    places = {t: (t - times[0]) * (cells - 1) // span for t in times}
+    return places if len(set(places.values())) == len(times) else None
+
+
+def labels(axis: Axis) -> Iterator[tuple[float, str]]:
+    """The ticks that are written at the axis: as many as there is room for. A day is named once."""
+    free, day = -1.0, ""
     for tick in axis.ticks:
-        place = axis.at(tick)
-        if place - last >= apart or tick == FOREVER:
-            last = place
-            yield place, "∞" if tick == FOREVER else "−∞" if tick == BEGINNING else str(show_tick(tick))
+        place, moment = axis.at(tick), _written(tick, axis.unit)
+        today, _, clock = moment.rpartition("T")
+        label = clock.removesuffix("Z") if today and today == day else moment
+        half = max(APART, len(label) * LETTER) / 2
+        if place - half >= free or tick == FOREVER:
+            free, day = place + half, today
+            yield place, label
+
+
+def _written(tick: int, unit: Unit | None) -> str:
+    return "∞" if tick == FOREVER else "−∞" if tick == BEGINNING else show_moment(tick, unit)
 
 
 def bar_text(bar: Bar) -> str:
     """What is written beside a bar."""
     return ("✗ " if bar.wrong else "") + bar.label + (" (taken back)" if bar.gone else "")
-
-
-# --- as text ----------------------------------------------------------------------------------------------------------
-
-
-def as_text(picture: Timeline, *, width: int = 100) -> str:
-    """The picture in characters."""
-    axis = axis_of(picture)
-    margin = min(24, max([len(lane.title) for lane in picture.lanes], default=0) + 2)
-    margin = max(margin, 12)
-    columns = max(20, min(width - margin - 1, 100))
-
-    def column(tick: int) -> int:
-        return round(axis.at(tick) * (columns - 1))
-
-    lines = [picture.title] if picture.title else []
-    lines.append(" " * margin + _ruler(axis, columns))
-    for lane in picture.lanes:
-        lines += _lane(lane, column, margin)
-    return printable("\n".join(line.rstrip() for line in lines))
-
-
-def _ruler(axis: Axis, columns: int) -> str:
-    line = [" "] * (columns + 12)
-    free = 0
-    for place, label in labels(axis, apart=0.0):
-        start = round(place * (columns - 1))
-        if start >= free:
-            line[start : start + len(label)] = label
-            free = start + len(label) + 1
-    return "".join(line)
-
-
-def _lane(lane: Lane, column: object, margin: int) -> Sequence[str]:
-    assert callable(column)
-    lines = []
-    for number, bar in enumerate(lane.bars):
-        title = lane.title[: margin - 1] if number == 0 else ""
-        lines.append(f"{title:<{margin}}{_bar(bar, column(bar.le), column(bar.re))} {bar_text(bar)}")
-    if not lane.bars:
-        lines.append(f"{lane.title[: margin - 1]:<{margin}}(nothing)")
-    if lane.ctis:
-        marks: dict[int, str] = {column(tick): "▲" for tick in lane.ctis}
-        row = "".join(marks.get(n, " ") for n in range(max(marks) + 1))
-        head = "CTI" if min(marks) > 3 else ""  # beside the first mark where there is room, else in the margin
-        row = row if not head else head + row[3:]
-        lines.append((" " * margin if head else f"{'CTI':>{margin - 1}} ") + row)
-    return lines
-
-
-def _bar(bar: Bar, start: int, end: int) -> str:
-    left = "◀" if bar.le == BEGINNING else "├"
-    right = "▶" if bar.re == FOREVER else "┤"
-    middle = "┄" if bar.gone else "━" if bar.wrong else "─"
-    if end <= start:
-        return " " * start + "│"
-    return " " * start + left + middle * (end - start - 1) + right

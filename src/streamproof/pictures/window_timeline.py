@@ -1,6 +1,6 @@
 """A stream of windows as a drawing: lanes of rows above and below a band of windows that shows how a formula fared.
 
->>> drawn = timeline([Lane("in", [Mark(10.0, "v=1")])], [], [TimelineStep(0.0, "fails", "false")], 60.0, 0)
+>>> drawn = timeline([RowLane("in", [RowMark(10.0, "v=1")])], [], [TimelineStep(0.0, "fails", "false")], 60.0, 0)
 >>> drawn.startswith("<svg"), drawn.count("<circle")
 (True, 1)
 """
@@ -19,7 +19,7 @@ DRAWN = 160  # windows that are drawn
 
 
 @dataclass(frozen=True)
-class Mark:
+class RowMark:
     """A row: seconds from the start, and what it says."""
 
     at: float
@@ -27,11 +27,11 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Lane:
+class RowLane:
     """Rows of one stream."""
 
     name: str
-    marks: Sequence[Mark]
+    marks: Sequence[RowMark]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class TimelineStep:
 
 
 def timeline(
-    above: Sequence[Lane], below: Sequence[Lane], steps: Sequence[TimelineStep], width: float, decided: int | None
+    above: Sequence[RowLane], below: Sequence[RowLane], steps: Sequence[TimelineStep], width: float, decided: int | None
 ) -> str:
     """The drawing as SVG: one column per window, the deciding one framed."""
     shown = list(steps[:DRAWN])
@@ -82,7 +82,7 @@ def _columns(steps: Sequence[TimelineStep], width: float, scale: float, height: 
         yield f'<rect x="{x:.1f}" y="4" width="{width * scale:.1f}" height="{height - 8}" fill="{fill}"/>'
 
 
-def _lane(lane: Lane, top: int, scale: float, end: float, side: str) -> Iterator[str]:
+def _lane(lane: RowLane, top: int, scale: float, end: float, side: str) -> Iterator[str]:
     yield f'<text x="4" y="{top + LANE / 2 + 4:.0f}" fill="#5b6b7a">{on_a_page(lane.name)}</text>'
     for number, mark in enumerate(lane.marks):
         if 0 <= mark.at < end:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from streamproof.errors import as_shown
-from streamproof.pictures.window_timeline import Lane, Mark, TimelineStep, timeline
+from streamproof.pictures.window_timeline import RowLane, RowMark, TimelineStep, timeline
 from streamproof.properties.formula import Formula, Verdict
 from streamproof.properties.judgement import Judgement, states
 from streamproof.properties.rows import Window, row_text
@@ -173,7 +173,7 @@ def picture(judgement: Judgement) -> str:
         return ""
     origin = starts[0].timestamp()
     inputs = [
-        Lane(f"in {n}" if len(run.inputs) > 1 else "in", _marks(event_times(s.table, s.time), s.rows, origin))
+        RowLane(f"in {n}" if len(run.inputs) > 1 else "in", _marks(event_times(s.table, s.time), s.rows, origin))
         for n, s in enumerate(run.inputs)
     ]
     outputs = []
@@ -181,7 +181,7 @@ def picture(judgement: Judgement) -> str:
         on = time_column(output.table.schema, [stream.time for stream in run.inputs])
         if on is not None:
             name = f"out {n}" if len(run.outputs) > 1 else "out"
-            outputs.append(Lane(name, _marks(instants(output.table, on), output.rows, origin)))
+            outputs.append(RowLane(name, _marks(instants(output.table, on), output.rows, origin)))
     drawn = [
         TimelineStep(step.time.timestamp() - origin, WORDS[state[0]], f"{_time(step.time)}: {show(state[1])}")
         for step, state in zip(judgement.word, states(judgement), strict=True)
@@ -190,6 +190,6 @@ def picture(judgement: Judgement) -> str:
     return timeline(inputs, outputs, drawn, width, judgement.decided_at)
 
 
-def _marks(times: Any, rows: Window, origin: float) -> list[Mark]:
+def _marks(times: Any, rows: Window, origin: float) -> list[RowMark]:
     listed = times.tolist()
-    return [Mark(at / 1e6 - origin, row_text(row)) for at, row in zip(listed[:2000], rows[:2000], strict=True)]
+    return [RowMark(at / 1e6 - origin, row_text(row)) for at, row in zip(listed[:2000], rows[:2000], strict=True)]

@@ -12,24 +12,23 @@ from typing import Any, Final
 from streamproof.events.files.writer import replacing
 from streamproof.report.page import page
 from streamproof.workbench import repro as repros
-from streamproof.workbench.coverage import SHOWN
 from streamproof.workbench.languages import as_json, as_python, as_sql
 from streamproof.workbench.picture import timeline_of
 from streamproof.workbench.repro import Repro
-from streamproof.workbench.runner import Result
-from streamproof.workbench.tally import Tally
+from streamproof.workbench.results import SHOWN, EngineResult
+from streamproof.workbench.runner import SuiteResult
 
 TABLES: Final = ("window", *SHOWN)
 
 
-def write_report(results: Sequence[Result], path: Path, *, overwrite: bool = False) -> None:
+def write_report(results: Sequence[SuiteResult], path: Path, *, overwrite: bool = False) -> None:
     """One HTML file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(Path(os.path.realpath(path)), overwrite=overwrite) as place:
         place.write_text(report(results), encoding="utf-8")
 
 
-def report(results: Sequence[Result]) -> str:
+def report(results: Sequence[SuiteResult]) -> str:
     """The page."""
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     suites = [_suite(result) for result in results]
@@ -37,7 +36,7 @@ def report(results: Sequence[Result]) -> str:
     return page(_BODY, title=f"streamproof verify {names}", suites=suites, made=made, version=version("streamproof"))
 
 
-def _suite(result: Result) -> dict[str, Any]:
+def _suite(result: SuiteResult) -> dict[str, Any]:
     places = [*result.repros, *([None] * len(result.found))]
     return {
         "name": result.suite, "about": result.about.strip(), "verdict": result.verdict, "seed": result.seed,
@@ -50,7 +49,7 @@ def _suite(result: Result) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _engine(tally: Tally) -> dict[str, Any]:
+def _engine(tally: EngineResult) -> dict[str, Any]:
     coverage = tally.coverage
     return {
         "name": tally.engine, "verdict": tally.verdict, "cases": tally.cases, "words": dict(tally.words),

@@ -17,19 +17,19 @@ from streamproof import extensions
 from streamproof.engines.base import Engine, engine
 from streamproof.errors import PlanError, did_you_mean
 from streamproof.plan.modules import Registry
+from streamproof.workbench.judge import Judge
 from streamproof.workbench.modules import all_modules
 from streamproof.workbench.oracle import CaseOracle, EvaluatorOracle, SqlEngine, SqlOracle
 from streamproof.workbench.repro import Repro
 from streamproof.workbench.subjects import EngineSubject, LocalSubject, OracleSubject, Subject
 from streamproof.workbench.verdict import Verdict
-from streamproof.workbench.verify import Judge
 
 SPARK: Final = ("spark-buckets", "spark-chain", "spark-stream", "spark-batch")
 ORACLES: Final = ("duckdb", "postgres", "evaluator")
 
 
 @dataclass(frozen=True)
-class Bench:
+class Workbench:
     """One judge per engine, all with one oracle."""
 
     judges: dict[str, Judge]
@@ -58,14 +58,14 @@ def open_bench(
     oracle: str = "duckdb",
     dsn: str | None = None,
     registry: Registry | None = None,
-) -> Iterator[Bench]:
+) -> Iterator[Workbench]:
     """Engines ready to be judged; what they need to run is started once and stopped at the end."""
     with ExitStack() as stack:
         judge = stack.enter_context(open_oracle(oracle, dsn=dsn, registry=registry))
         names = [name for given in engines if isinstance(given, str) for name in engine_names([given])]
         subjects: list[Subject] = [stack.enter_context(_subject(name, dsn)) for name in names]
         subjects += [EngineSubject(given) for given in engines if not isinstance(given, str)]
-        yield Bench({subject.name: Judge(subject, judge) for subject in subjects}, judge)
+        yield Workbench({subject.name: Judge(subject, judge) for subject in subjects}, judge)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Cases in the form in which they reach Spark's stateful stage: cut into micro-batches and buckets.
 
 `BucketSubject` runs the stage's buckets in process, so that what hosts the kernels is judged without starting Spark.
+The state of a bucket is in memory, behind the few methods of Spark's map that a journal calls.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
@@ -44,15 +45,13 @@ from streamproof.events.validate import Validator
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
 from streamproof.plan.modules import Registry
+from streamproof.workbench.arrivals import arrivals
 from streamproof.workbench.case import Case
-from streamproof.workbench.mishaps import OF_INPUT, OF_OUTPUT
-from streamproof.workbench.over_time import KeptOutput, through_files
-from streamproof.workbench.pieces import arrivals
-from streamproof.workbench.progress import Progress
-from streamproof.workbench.promises import WELL, Broken, broken_promise
+from streamproof.workbench.faults import OF_INPUT, OF_OUTPUT
+from streamproof.workbench.file_faults import KeptOutput, through_files
+from streamproof.workbench.promises import WELL, Broken, CtiProgress, broken_promise
 from streamproof.workbench.schedule import Law
-from streamproof.workbench.store import Store
-from streamproof.workbench.subjects import Ran, failure_of, sized, typed_of
+from streamproof.workbench.subjects import SubjectRun, failure_of, sized, typed_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import MapState
@@ -160,11 +159,11 @@ class Hosted:
         bucket = pa.array(np.array(numbers, np.int32))
         return pa.table([bucket, *chunk.rows.columns], names=[BUCKET, *chunk.rows.column_names])
 
-    def ran(self, found: Mapping[int, Outputs]) -> Ran:
+    def ran(self, found: Mapping[int, Outputs]) -> SubjectRun:
         """What the outputs of the buckets add up to, and whether each bucket keeps its promises on the way."""
         outputs = [self._output(own) for own in found.values()]
         history = History.from_batches(self.typed.schema, [batch for output in outputs for batch in output])
-        return Ran(history, self._broken(outputs))
+        return SubjectRun(history, self._broken(outputs))
 
     def _output(self, outputs: Outputs) -> list[Batch]:
         """The signed rows of a bucket, by micro-batch. If it puts out events, they and its CTIs are a legal stream."""
@@ -209,20 +208,20 @@ class BucketSubject:
     )
     advances = True
 
-    def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
+    def run(self, cases: Sequence[Case], registry: Registry) -> list[SubjectRun]:
         return [self.one(case, registry) for case in cases]
 
     @staticmethod
-    def one(case: Case, registry: Registry) -> Ran:
+    def one(case: Case, registry: Registry) -> SubjectRun:
         """Run one case."""
         try:
             with sized(case):
                 return _in_buckets(Hosted.of(case, registry))
         except Exception as error:
-            return Ran(failure_of(error))
+            return SubjectRun(failure_of(error))
 
 
-def _in_buckets(hosted: Hosted) -> Ran:
+def _in_buckets(hosted: Hosted) -> SubjectRun:
     schedule = hosted.case.schedule
     if schedule.files not in OF_OUTPUT:
         return _served(hosted, lambda _: None)
@@ -231,11 +230,11 @@ def _in_buckets(hosted: Hosted) -> Ran:
         return replace(ran, outcome=kept.history)
 
 
-def _served(hosted: Hosted, take: Callable[[Mapping[int, BucketOutput]], None]) -> Ran:
+def _served(hosted: Hosted, take: Callable[[Mapping[int, BucketOutput]], None]) -> SubjectRun:
     """All micro-batches, one after the other; ``take`` is given what the buckets put out in each."""
     stage, workers = hosted.stage, _Workers(hosted)
     found: dict[int, list[tuple[int, bytes | None]]] = {}
-    progress = [Progress(hosted.typed, hosted.case.schedule.emission) for _ in range(hosted.count)]
+    progress = [CtiProgress(hosted.typed, hosted.case.schedule.emission) for _ in range(hosted.count)]
     for table in hosted.micro_batches(hosted.batches):
         outputs = workers.process(inputs_by_bucket(table))
         for number, (inputs, output) in outputs.items():
@@ -264,7 +263,7 @@ class _Workers:
 
     def __init__(self, hosted: Hosted) -> None:
         self._hosted, self._stage = hosted, hosted.stage
-        self._stores: dict[int, Store] = {}
+        self._stores: dict[int, MemoryState] = {}
         self._memories: list[BucketCache] = [OrderedDict(), OrderedDict()]
         self._choices = random.Random(~hosted.case.schedule.seed)  # noqa: S311  # test data, not secrets
         if hosted.case.schedule.restart:
@@ -291,7 +290,7 @@ class _Workers:
     ) -> dict[int, tuple[list[BucketInput], BucketOutput]]:
         found = {}
         for number, inputs in given.items():
-            blobs = cast("MapState", self._stores.setdefault(number, Store()))
+            blobs = cast("MapState", self._stores.setdefault(number, MemoryState()))
             place = ("", self._hosted.query, number)
             found[number] = (inputs, Journal(blobs, memory).process(place, self._stage, inputs, keep=True))
         return found
@@ -304,3 +303,37 @@ def inputs_by_bucket(table: pa.Table) -> dict[int, list[BucketInput]]:
     for bucket, content in zip(columns["bucket"], inputs_in(columns), strict=True):
         found.setdefault(bucket, []).append(content)
     return found
+
+
+# --- the state of a bucket --------------------------------------------------------------------------------------------
+
+
+Row: TypeAlias = tuple[object, ...]
+
+
+@dataclass
+class MemoryState:
+    """The state of one bucket. Rows are tuples as Spark has them, so a copy needs no copies of them.
+
+    >>> store = MemoryState()
+    >>> store.updateValue((1,), (b"blob",))
+    >>> before = store.copy()
+    >>> store.removeKey((1,))
+    >>> before.getValue((1,)), store.getValue((1,))
+    ((b'blob',), None)
+    """
+
+    rows: dict[Row, Row] = field(default_factory=dict)
+
+    def getValue(self, key: Row) -> Row | None:  # noqa: N802  # Spark's names
+        return self.rows.get(key)
+
+    def updateValue(self, key: Row, row: Row) -> None:  # noqa: N802
+        self.rows[key] = row
+
+    def removeKey(self, key: Row) -> None:  # noqa: N802
+        self.rows.pop(key, None)
+
+    def copy(self) -> MemoryState:
+        """The state as it is now."""
+        return MemoryState(dict(self.rows))

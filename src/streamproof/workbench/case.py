@@ -41,22 +41,22 @@ Row: TypeAlias = "tuple[int, int, dict[str, Any]]"
 
 
 @dataclass(frozen=True)
-class Stream:
+class CaseStream:
     """A physical stream with its schema, as events or as columns: each is made from the other when it is asked for."""
 
     schema: Schema
     events: tuple[Event, ...]
 
     @staticmethod
-    def of(physical: PhysicalStream) -> Stream:
-        stream = Stream(physical.schema, tuple(physical.to_events()))
+    def of(physical: PhysicalStream) -> CaseStream:
+        stream = CaseStream(physical.schema, tuple(physical.to_events()))
         stream.__dict__["physical"] = physical
         return stream
 
     @staticmethod
-    def inserting(schema: Schema, rows: Iterable[Row]) -> Stream:
+    def inserting(schema: Schema, rows: Iterable[Row]) -> CaseStream:
         """Rows of a history, each as one insert."""
-        return Stream(schema, tuple(Insert(f"e{n}", le, re, payload) for n, (le, re, payload) in enumerate(rows)))
+        return CaseStream(schema, tuple(Insert(f"e{n}", le, re, payload) for n, (le, re, payload) in enumerate(rows)))
 
     @cached_property
     def physical(self) -> PhysicalStream:
@@ -84,7 +84,7 @@ class Case:
     """Everything that a run needs, and where it comes from."""
 
     plan: Plan
-    streams: Mapping[str, Stream]
+    streams: Mapping[str, CaseStream]
     horizon: int | None = None
     limits: Limits = field(default_factory=Limits)
     schedule: Schedule = field(default_factory=Schedule)
@@ -121,7 +121,7 @@ class Case:
         """One case with the events of all of them, as far as they are cases of this plan."""
         alike = [other for other in others if other.plan is self.plan and other.horizon == self.horizon] or [self]
         streams = {
-            name: Stream.inserting(stream.schema, (row for case in alike for row in case.streams[name].rows))
+            name: CaseStream.inserting(stream.schema, (row for case in alike for row in case.streams[name].rows))
             for name, stream in self.streams.items()
         }
         return replace(self, streams=streams)

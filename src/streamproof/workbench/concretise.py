@@ -20,19 +20,18 @@ from streamproof.plan.check import check
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
 from streamproof.thresholds import NAMED
-from streamproof.workbench.case import Case, Stream
+from streamproof.workbench.case import Case, CaseStream
 from streamproof.workbench.covering import CoveringGroups
-from streamproof.workbench.draw.choices import RandomChoices
-from streamproof.workbench.draw.columns import Shape
+from streamproof.workbench.draw.choices import DrawnShape, RandomChoices
 from streamproof.workbench.draw.dense import HABITS, TYPES, UNITS
 from streamproof.workbench.draw.operators import Made
 from streamproof.workbench.draw.plans import random_case, shape_of
-from streamproof.workbench.facets import LIVES, Events, events, is_possible, small_stream
+from streamproof.workbench.facets import LIVES, EventFacets, events, is_possible, small_stream
+from streamproof.workbench.faults import CHANGES, OF_INPUT, OF_OUTPUT
 from streamproof.workbench.filling import Filler, is_windowed
 from streamproof.workbench.holes import WINDOWS as WINDOW_KINDS
 from streamproof.workbench.holes import Hole, OneOf, WindowHole
 from streamproof.workbench.intent import Intent
-from streamproof.workbench.mishaps import CHANGES, OF_INPUT, OF_OUTPUT
 from streamproof.workbench.modules import all_modules
 from streamproof.workbench.schedule import Lowered, Schedule
 
@@ -100,7 +99,7 @@ def _kinds(window: Any) -> tuple[Any, ...]:
     return WINDOW_KINDS if window is None or isinstance(window, Hole) else (window.kind,)
 
 
-def data_of(intent: Intent) -> Events:
+def data_of(intent: Intent) -> EventFacets:
     """What the streams are like: as the outermost node says that says anything."""
     return next((part.data for part in intent.walk() if part.data is not None), events())
 
@@ -200,7 +199,9 @@ def _schema(leaf: Intent, row: Mapping[str, Any], unit: Any) -> Schema:
     return Schema.of(said if said is not None else drawn, unit=unit)
 
 
-def _streams(schemas: list[Schema], row: Mapping[str, Any], choices: RandomChoices, data: Events) -> list[Stream]:
+def _streams(
+    schemas: list[Schema], row: Mapping[str, Any], choices: RandomChoices, data: EventFacets
+) -> list[CaseStream]:
     """One stream per leaf; one that begins at −∞ would leave hopping windows without an end."""
     words = dict(row)
     if words["duration"] == "infinite" and choices.chance(70):
@@ -211,9 +212,11 @@ def _streams(schemas: list[Schema], row: Mapping[str, Any], choices: RandomChoic
     return _alike(schemas, words, choices, data)
 
 
-def _alike(schemas: list[Schema], words: Mapping[str, Any], choices: RandomChoices, data: Events) -> list[Stream]:
+def _alike(
+    schemas: list[Schema], words: Mapping[str, Any], choices: RandomChoices, data: EventFacets
+) -> list[CaseStream]:
     """Streams, each of which knows the rows of those before it."""
-    found: list[Stream] = []
+    found: list[CaseStream] = []
     for schema in schemas:
         rows = [line for stream in found for line in stream.rows]
         found.append(small_stream(choices, schema, words, data, like=rows))
@@ -225,7 +228,7 @@ def schemas_of(schemas: Sequence[Schema]) -> dict[str, Schema]:
     return dict(zip(NAMES, schemas, strict=False))
 
 
-def _sources(leaves: Sequence[Intent], shapes: Sequence[Shape]) -> dict[int, Made]:
+def _sources(leaves: Sequence[Intent], shapes: Sequence[DrawnShape]) -> dict[int, Made]:
     return {id(leaf): (nodes.Source(NAMES[n]), shapes[n]) for n, leaf in enumerate(leaves)}
 
 
@@ -243,10 +246,10 @@ def _with_fragment(plan: Plan, fragment: str, schemas: Mapping[str, Schema]) -> 
     return plan
 
 
-def drawn_mishaps(row: Mapping[str, Any], seed: int) -> dict[str, str]:
+def drawn_faults(row: Mapping[str, Any], seed: int) -> dict[str, str]:
     """What is changed where a run goes on, and what happens to its files.
 
-    >>> drawn_mishaps({"changed": "a setting", "files": "none"}, 3)
+    >>> drawn_faults({"changed": "a setting", "files": "none"}, 3)
     {'changed': 'emission', 'files': ''}
     """
     chance = random.Random(f"mishaps/{seed}")  # noqa: S311  # test data, not secrets
@@ -277,7 +280,7 @@ def schedule_of(row: Mapping[str, Any], seed: int) -> Schedule:
     """How a run goes, given a word for each factor in `RUNS`."""
     run = {name: row[name] for name in RUNS}
     thresholds = drawn_thresholds(row["thresholds"], seed)
-    return Schedule(seed=seed, **{**run, "thresholds": thresholds, **drawn_mishaps(row, seed)})
+    return Schedule(seed=seed, **{**run, "thresholds": thresholds, **drawn_faults(row, seed)})
 
 
 def _needed_by(plan: Plan, row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -287,7 +290,7 @@ def _needed_by(plan: Plan, row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _case(
-    name: str, planned: tuple[Plan, int | None], streams: list[Stream], row: Mapping[str, Any], seed: int
+    name: str, planned: tuple[Plan, int | None], streams: list[CaseStream], row: Mapping[str, Any], seed: int
 ) -> Case:
     plan, horizon = planned
     row = _needed_by(plan, row)

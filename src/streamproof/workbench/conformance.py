@@ -17,15 +17,16 @@ from typing import Protocol
 from streamproof.engines.base import Engine
 from streamproof.plan import nodes
 from streamproof.plan.check import check
+from streamproof.plan.event_nodes import NODES
 from streamproof.plan.modules import Registry
-from streamproof.plan.nodes import CORE_NODES, Plan
+from streamproof.plan.nodes import Plan
 from streamproof.workbench.bench import open_bench
 from streamproof.workbench.case import Case
 from streamproof.workbench.concretise import concretise
 from streamproof.workbench.repro import Repro, shown_rows
+from streamproof.workbench.results import EngineResult
 from streamproof.workbench.runner import count
 from streamproof.workbench.suite import Suite, load_suite
-from streamproof.workbench.tally import Tally
 from streamproof.workbench.verdict import Word
 
 
@@ -41,7 +42,7 @@ class Language(Protocol):
 class Conformance:
     """What came of it."""
 
-    tally: Tally
+    tally: EngineResult
     refused: tuple[str, ...] = ()  # nodes that the engine says it does not do
 
     @property
@@ -57,7 +58,7 @@ class Conformance:
         if self.found:
             one = self.found[0]
             lines = [one.verdict.text, "expected:", *shown_rows(one.verdict.expected), "found:"]
-            raise AssertionError("\\n".join([*lines, *shown_rows(one.verdict.actual), f"plan: {one.case.plan}"]))
+            raise AssertionError("\n".join([*lines, *shown_rows(one.verdict.actual), f"plan: {one.case.plan}"]))
 
     def __str__(self) -> str:
         words = ", ".join(f"{number} {word}" for word, number in self.tally.words.items())
@@ -80,8 +81,8 @@ def conformance(
     Nodes that its ``supports()`` refuses are left out and listed; what it accepts must be right.
     """
     chosen = load_suite(suite) if isinstance(suite, str) else suite
-    refused = tuple(node.__name__ for node in CORE_NODES if engine.supports().get(node.__name__) is not True)
-    tally = Tally(engine.name)
+    refused = tuple(node.__name__ for node in NODES if engine.supports().get(node.__name__) is not True)
+    tally = EngineResult(engine.name)
     with open_bench([engine], oracle=oracle, dsn=dsn, registry=chosen.modules) as bench:
         judge = bench.judges[engine.name]
         for case in _cases(chosen, cases, seed, refused):

@@ -15,7 +15,7 @@ from streamproof.errors import PlanError, did_you_mean
 from streamproof.events.schema import Schema
 from streamproof.events.stream import PhysicalStream
 from streamproof.generate import Facets, contradiction, generated
-from streamproof.workbench.case import Row, Stream
+from streamproof.workbench.case import CaseStream, Row
 from streamproof.workbench.draw.choices import Choices
 from streamproof.workbench.draw.dense import HABITS, random_stream
 from streamproof.workbench.holes import any as anything
@@ -58,7 +58,7 @@ _SMALL: Final[dict[str, dict[Any, Any]]] = {
 
 
 @dataclass(frozen=True)
-class Events:
+class EventFacets:
     """What the streams of a scenario are like: per facet a word, a hole, or several words."""
 
     given: tuple[tuple[str, Any], ...] = ()
@@ -77,7 +77,9 @@ class Events:
         return {name: options_of(said.get(name, anything), words) for name, words in WORDS.items()}
 
 
-def events(*, pattern: Any = None, speculative: Any = None, least: int = 2, most: int = 8, **facets: Any) -> Events:
+def events(
+    *, pattern: Any = None, speculative: Any = None, least: int = 2, most: int = 8, **facets: Any
+) -> EventFacets:
     """What streams are like: ``events(disorder="highly", duration=I.any, overlap="high", speculative=True)``.
 
     A facet that is left out is a hole. ``speculative=True`` puts a top-k fragment above every source; ``pattern`` may
@@ -99,7 +101,7 @@ def events(*, pattern: Any = None, speculative: Any = None, least: int = 2, most
         for word in options_of(value, ()):
             if isinstance(word, str) and word not in WORDS[name]:
                 raise PlanError(f'{name} is never "{word}"', fix=did_you_mean(word, WORDS[name]))
-    return Events(tuple(facets.items()), own, most, least)
+    return EventFacets(tuple(facets.items()), own, most, least)
 
 
 def is_possible(words: Mapping[str, Any]) -> bool:
@@ -115,21 +117,21 @@ def _possible(*words: Any) -> bool:
 
 
 def small_stream(
-    choices: Choices, schema: Schema, words: Mapping[str, Any], data: Events, *, like: Sequence[Row] = ()
-) -> Stream:
+    choices: Choices, schema: Schema, words: Mapping[str, Any], data: EventFacets, *, like: Sequence[Row] = ()
+) -> CaseStream:
     """A stream of a handful of events with these facets; a dense one has times and payloads in common with ``like``."""
     count = choices.integer(data.least, data.most)
     if words["pattern"] in HABITS and data.pattern is None:
         habit = words["pattern"]
         return random_stream(choices, schema, most=data.most + 4, far=False, like=like, habit=habit)
-    return Stream.of(_generated(schema, count, choices.integer(0, 2**31), _facets(words, data)))
+    return CaseStream.of(_generated(schema, count, choices.integer(0, 2**31), _facets(words, data)))
 
 
 def _generated(schema: Schema, count: int, seed: int, facets: Facets) -> PhysicalStream:
     return generated(schema, count, seed, facets)
 
 
-def _facets(words: Mapping[str, Any], data: Events) -> Facets:
+def _facets(words: Mapping[str, Any], data: EventFacets) -> Facets:
     chosen = {name: _SMALL.get(name, {}).get(words[name], words[name]) for name in WORDS if name in words}
     del chosen["fragment"]
     if data.pattern is not None:

@@ -14,13 +14,12 @@ from streamproof.plan.check import check
 from streamproof.plan.event_nodes import NODES
 from streamproof.plan.expr import Call, Col, Expr, literal
 from streamproof.plan.modules import Registry
-from streamproof.plan.nodes import Node, Plan
+from streamproof.plan.nodes import Plan
 from streamproof.plan.parse import parse
 from streamproof.plan.windows import Window
-from streamproof.workbench.draw.choices import Choices
-from streamproof.workbench.draw.columns import Column, Readable, Shape, readable, readable_pair
+from streamproof.workbench.draw.choices import Choices, DrawnColumn, DrawnShape, Readable, readable, readable_pair
 from streamproof.workbench.draw.expressions import ExpressionMaker
-from streamproof.workbench.draw.operators import OPERATORS, Made, OperatorMaker
+from streamproof.workbench.draw.operators import Made, OperatorMaker
 from streamproof.workbench.draw.plans import PlanMaker, advanced
 from streamproof.workbench.holes import ExprHole, Hole, OneOf
 from streamproof.workbench.intent import Intent
@@ -88,13 +87,13 @@ class Filler:
         changed = replace(plan, **values)
         return changed, self._known(changed, shape)
 
-    def _known(self, plan: Plan, shape: Shape) -> Shape:
+    def _known(self, plan: Plan, shape: DrawnShape) -> DrawnShape:
         if self.group is not None or self.bound:
             return shape
         schema = check(plan, self.schemas, registry=self.registry).schema
         before = dict(shape.columns)
         columns = tuple(
-            (name, before[name] if name in before and before[name].type == kind else Column(kind, kind == FLOAT64))
+            (name, before[name] if name in before and before[name].type == kind else DrawnColumn(kind, kind == FLOAT64))
             for name, kind in schema
         )
         return replace(shape, columns=columns)
@@ -183,10 +182,7 @@ def _aggregate(parts: Any) -> Aggregate:
 
 def is_windowed(op: str) -> bool:
     """Whether the operator takes a window."""
-    if op in OPERATORS:
-        return OPERATORS[op].windowed
-    kind: type[Node] | None = next((node for node in NODES if node.op == op), None)
-    return kind is not None and "window" in getattr(kind, "__dataclass_fields__", {})
+    return any(node.op == op and issubclass(node, nodes.WindowNode) for node in NODES)
 
 
 __all__ = ["Filler", "Window", "is_windowed"]

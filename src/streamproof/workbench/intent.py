@@ -22,7 +22,7 @@ from streamproof.errors import PlanError, did_you_mean
 from streamproof.plan.event_nodes import NODES
 from streamproof.workbench.draw.operators import operators
 from streamproof.workbench.draw.plans import DEEPEST
-from streamproof.workbench.facets import Events, events
+from streamproof.workbench.facets import EventFacets, events
 from streamproof.workbench.holes import (  # any is the word of the tester
     ExprHole,
     Hole,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from streamproof.workbench.case import Case
 
 __all__ = [
-    "Events", "ExprHole", "Hole", "Intent", "OneOf", "WindowHole", "any", "col", "events", "expr", "group", "one_of",
-    "operator", "random_case", "random_plan", "stream", "window",
+    "EventFacets", "ExprHole", "Hole", "Intent", "OneOf", "WindowHole", "any", "col", "events", "expr", "group",
+    "one_of", "operator", "random_case", "random_plan", "stream", "window",
 ]  # fmt: skip
 
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -56,7 +56,7 @@ class Intent:
     op: str
     inputs: tuple[Intent, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)  # fields that are not holes, or holes with a shape
-    data: Events | None = None  # what the streams below are like
+    data: EventFacets | None = None  # what the streams below are like
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -86,7 +86,7 @@ class Intent:
         """More about this operator."""
         return replace(self, fixed={**self.fixed, **fixed})
 
-    def over(self, data: Events) -> Intent:
+    def over(self, data: EventFacets) -> Intent:
         """What the streams below are like."""
         return replace(self, data=data)
 
@@ -221,7 +221,7 @@ def _short(value: Any) -> str:
     return value if isinstance(value, str) else "…" if isinstance(value, Hole) else repr(value)
 
 
-def stream(columns: Mapping[str, str] | None = None, *, data: Events | None = None) -> Intent:
+def stream(columns: Mapping[str, str] | None = None, *, data: EventFacets | None = None) -> Intent:
     """A stream. Its columns are a hole, unless they are given with their types."""
     return Intent("stream", fixed={} if columns is None else {"columns": dict(columns)}, data=data)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from streamproof.engines.base import Settings, engine
 from streamproof.engines.oracle.database import rows_of, to_storage
@@ -22,10 +22,10 @@ from streamproof.language.notation import to_document
 from streamproof.plan.check import check
 from streamproof.plan.modules import Registry
 from streamproof.workbench import repro
-from streamproof.workbench.case import Case, Stream
-from streamproof.workbench.doors import printed
+from streamproof.workbench.case import Case, CaseStream
 from streamproof.workbench.modules import all_modules
 from streamproof.workbench.repro import Repro
+from streamproof.workbench.round_trip import printed
 
 
 def as_python(case: Case) -> str:
@@ -96,7 +96,7 @@ def _program(case: Case, registry: Registry | None) -> tuple[Program, Schema]:
     return _oracle().program(typed, settings), typed.schema
 
 
-def _load(step: Load, stream: Stream) -> str:
+def _load(step: Load, stream: CaseStream) -> str:
     """The events of a source as a table of constants."""
     heads = ", ".join(f"{name} {_sql_type(kind)}" for name, kind in step.columns)
     create = f"CREATE TEMP TABLE {step.table}({heads});"
@@ -111,7 +111,14 @@ def _load(step: Load, stream: Stream) -> str:
 def _sql_type(kind: Type) -> str:
     if kind.kind == "decimal":
         return f"DECIMAL({kind.precision}, {kind.scale})"
-    return {"float64": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN"}.get(kind.kind, "BIGINT")
+    return _SQL_TYPES[kind.kind]
+
+
+_SQL_TYPES: Final = {
+    "int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR", "bool": "BOOLEAN", "date": "BIGINT",
+    "timestamp": "BIGINT", "null": "BIGINT",
+}  # fmt: skip
+"""Times are ticks in the tables of a program."""
 
 
 def _literal(value: Any) -> str:

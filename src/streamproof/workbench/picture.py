@@ -11,7 +11,7 @@ from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.pictures.timeline import Bar, Lane, Timeline
 from streamproof.plan import nodes
 from streamproof.plan.windows import Hopping, Tumbling
-from streamproof.workbench.case import Case, Stream
+from streamproof.workbench.case import Case, CaseStream
 from streamproof.workbench.repro import Repro
 from streamproof.workbench.verdict import Outcome
 
@@ -35,7 +35,7 @@ def inputs_of(case: Case) -> list[Lane]:
     return [_input(name, stream) for name, stream in case.streams.items()]
 
 
-def _input(name: str, stream: Stream) -> Lane:
+def _input(name: str, stream: CaseStream) -> Lane:
     live: dict[str, tuple[Insert, int, bool]] = {}
     for event in stream.events:
         if isinstance(event, Insert):

@@ -23,7 +23,7 @@ from streamproof.events.schema import Schema
 from streamproof.events.time import show_tick
 from streamproof.language.notation import from_document, to_document
 from streamproof.plan.limits import Limits
-from streamproof.workbench.case import Case, Stream, slug
+from streamproof.workbench.case import Case, CaseStream, slug
 from streamproof.workbench.schedule import Schedule
 from streamproof.workbench.verdict import WORDS, Outcome, Verdict, Word
 
@@ -70,7 +70,7 @@ def write(repro: Repro) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _write_stream(stream: Stream) -> dict[str, Any]:
+def _write_stream(stream: CaseStream) -> dict[str, Any]:
     return {
         "schema": {name: str(kind) for name, kind in stream.schema},
         "unit": stream.schema.unit,
@@ -113,10 +113,10 @@ def read(document: Mapping[str, Any]) -> Repro:
         raise InputError(f"the repro file is damaged: {error}", fix="write it again with verify") from None
 
 
-def _read_stream(document: Mapping[str, Any]) -> Stream:
+def _read_stream(document: Mapping[str, Any]) -> CaseStream:
     schema = Schema.of(document["schema"], unit=document["unit"])
     events = [read_event(event, number) for number, event in enumerate(document["events"])]
-    return Stream(schema, tuple(typed(event, schema) for event in events))
+    return CaseStream(schema, tuple(typed(event, schema) for event in events))
 
 
 def save(repro: Repro, path: Path) -> None:

@@ -26,15 +26,15 @@ from streamproof.errors import InputError
 from streamproof.events.history import History
 from streamproof.kernels.modulecheck import check_module
 from streamproof.plan.modules import Registry
-from streamproof.workbench.bench import Bench, engine_names, open_bench
-from streamproof.workbench.both_ways import Differs, differing
+from streamproof.workbench.bench import Workbench, engine_names, open_bench
 from streamproof.workbench.case import Case
 from streamproof.workbench.concretise import concrete_group, covering_groups
+from streamproof.workbench.judge import Judge
 from streamproof.workbench.repro import Repro
+from streamproof.workbench.results import EngineResult
+from streamproof.workbench.rewrite_check import Difference, differing
 from streamproof.workbench.suite import Suite, load_suite
-from streamproof.workbench.tally import Tally
 from streamproof.workbench.verdict import Verdict, Word, worst
-from streamproof.workbench.verify import Judge
 
 WITH_JAVA: Final = ("spark-stream", "spark-batch")
 SLOW: Final = (*WITH_JAVA, "postgres")
@@ -58,7 +58,7 @@ class Task(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Options:
+class VerifyOptions:
     """What a run is told."""
 
     engines: tuple[str, ...] = ()
@@ -75,13 +75,13 @@ class Options:
 
 
 @dataclass
-class Result:
+class SuiteResult:
     """What a run of a suite gave."""
 
     suite: str
     seed: int
     oracle: str
-    tallies: dict[str, Tally]
+    tallies: dict[str, EngineResult]
     seconds: float = 0.0
     planned: int = 0
     stopped: str = ""  # why before the end
@@ -109,14 +109,18 @@ Progress = Callable[[int, int, int], None]
 """Called with how many cases are done, how many there are, and how many differences were found."""
 
 
-def run_suite(given: str | Suite, options: Options | None = None, *, progress: Progress | None = None) -> Result:
+def run_suite(
+    given: str | Suite, options: VerifyOptions | None = None, *, progress: Progress | None = None
+) -> SuiteResult:
     """Run a suite by name, file or value. A suite that is a value runs in this process."""
-    options = options or Options()
+    options = options or VerifyOptions()
     suite = load_suite(given) if isinstance(given, str) else given
     engines = engine_names(options.engines or suite.engines)
     seed = suite.seed if options.seed is None else options.seed
     tasks = [task for engine in engines for task in tasks_of(suite, engine, options.cases, seed)]
-    result = Result(suite.name, seed, options.oracle, {name: Tally(name) for name in engines}, about=suite.about)
+    result = SuiteResult(
+        suite.name, seed, options.oracle, {name: EngineResult(name) for name in engines}, about=suite.about
+    )
     result.planned = sum(task.plans * task.size for task in tasks)
     book = _Book(options.resume, result, _key(suite, options, engines, seed))
     result.modules = broken_modules(suite.modules, seed)
@@ -145,7 +149,7 @@ def broken_modules(registry: Registry, seed: int) -> dict[str, list[str]]:
     return found
 
 
-def _enough(result: Result, options: Options) -> str:
+def _enough(result: SuiteResult, options: VerifyOptions) -> str:
     certain = sum(one.verdict.word == "fails" for one in result.found)
     if certain >= options.most or len(result.found) >= options.most * PATIENCE:
         return f"after {len(result.found)} difference{'s' * (len(result.found) > 1)}"
@@ -185,7 +189,7 @@ def _trimmed(tasks: Sequence[Task], plans: int) -> list[Task]:
 # --- one task ---------------------------------------------------------------------------------------------------------
 
 
-def run_tasks(tasks: Sequence[Task], suite: Suite, bench: Bench, options: Options, seed: int) -> Tally:
+def run_tasks(tasks: Sequence[Task], suite: Suite, bench: Workbench, options: VerifyOptions, seed: int) -> EngineResult:
     """Judge the cases of tasks on one engine; the first difference is shrunk."""
     began = perf_counter()
     groups = [
@@ -198,14 +202,14 @@ def run_tasks(tasks: Sequence[Task], suite: Suite, bench: Bench, options: Option
     return tally
 
 
-def judged(judge: Judge, groups: Sequence[Sequence[Case]], suite: str, options: Options) -> Tally:
+def judged(judge: Judge, groups: Sequence[Sequence[Case]], suite: str, options: VerifyOptions) -> EngineResult:
     """What an engine does with cases; the first difference that shows again when its case runs alone is shrunk."""
-    tally, began = Tally(judge.subject.name), perf_counter()
+    tally, began = EngineResult(judge.subject.name), perf_counter()
     cases = [case for group in groups for case in group]
     verdicts = judge.verdicts(cases)
     for case, verdict in zip(cases, verdicts, strict=True):
         count(tally, case, verdict, judge.subject.laws)
-    found = [Differs(judge, case, v) for case, v in zip(cases, verdicts, strict=True) if v.is_found]
+    found = [Difference(judge, case, v) for case, v in zip(cases, verdicts, strict=True) if v.is_found]
     others = list(differing(judge, cases, verdicts))
     tally.words.update(one.verdict.word for one in others)
     for differs in [*found, *others][:ALONE]:
@@ -220,7 +224,7 @@ def judged(judge: Judge, groups: Sequence[Sequence[Case]], suite: str, options: 
     return tally
 
 
-def count(tally: Tally, case: Case, verdict: Verdict, laws: Sequence[str]) -> None:
+def count(tally: EngineResult, case: Case, verdict: Verdict, laws: Sequence[str]) -> None:
     """Add one verdict, and the laws that the engine was put to the test by."""
     tally.words[verdict.word] += 1
     tally.laws.update(law for law in case.schedule.laws if law in laws)
@@ -235,8 +239,8 @@ def count(tally: Tally, case: Case, verdict: Verdict, laws: Sequence[str]) -> No
 
 
 def _runs(
-    suite: Suite, where: str | None, tasks: Sequence[Task], options: Options, seed: int
-) -> Iterator[tuple[Sequence[Task], Tally]]:
+    suite: Suite, where: str | None, tasks: Sequence[Task], options: VerifyOptions, seed: int
+) -> Iterator[tuple[Sequence[Task], EngineResult]]:
     """Tasks with what they gave. Spark runs in this process, whatever the number of jobs."""
     apart = options.jobs > 1 and where is not None
     inside = [task for task in tasks if task.engine in WITH_JAVA or not apart]
@@ -268,7 +272,7 @@ _STACK = ExitStack()
 _OPEN: dict[str, Any] = {}
 
 
-def _open(where: str, engines: tuple[str, ...], options: Options, seed: int) -> None:
+def _open(where: str, engines: tuple[str, ...], options: VerifyOptions, seed: int) -> None:
     """In a worker: the suite and the bench, once; it ends with the process that started it."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     suite = load_suite(where)
@@ -300,7 +304,9 @@ def _work(task: Task) -> dict[str, Any]:
     return run_tasks([task], _OPEN["suite"], _OPEN["bench"], _OPEN["options"], _OPEN["seed"]).as_dict()
 
 
-def _outside(where: str, tasks: Sequence[Task], options: Options, seed: int) -> Iterator[tuple[Sequence[Task], Tally]]:
+def _outside(
+    where: str, tasks: Sequence[Task], options: VerifyOptions, seed: int
+) -> Iterator[tuple[Sequence[Task], EngineResult]]:
     engines = tuple(dict.fromkeys(task.engine for task in tasks))
     waiting, running = list(reversed(tasks)), dict[Future[dict[str, Any]], Task]()
     others = multiprocessing.active_children()
@@ -314,7 +320,7 @@ def _outside(where: str, tasks: Sequence[Task], options: Options, seed: int) -> 
                 with _unheard():
                     running[pool.submit(_work, task)] = task
             for done in wait(running, return_when=FIRST_COMPLETED).done:
-                yield [running.pop(done)], Tally.from_dict(done.result())
+                yield [running.pop(done)], EngineResult.from_dict(done.result())
     finally:
         if waiting or running:  # nobody wants the rest
             for worker in multiprocessing.active_children():
@@ -326,7 +332,7 @@ def _outside(where: str, tasks: Sequence[Task], options: Options, seed: int) -> 
 # --- on from where it stopped -----------------------------------------------------------------------------------------
 
 
-def _key(suite: Suite, options: Options, engines: Sequence[str], seed: int) -> dict[str, Any]:
+def _key(suite: Suite, options: VerifyOptions, engines: Sequence[str], seed: int) -> dict[str, Any]:
     """What must be the same for a run to go on."""
     return {
         "suite": suite.name, "engines": list(engines), "oracle": options.oracle, "cases": options.cases, "seed": seed,
@@ -337,7 +343,7 @@ def _key(suite: Suite, options: Options, engines: Sequence[str], seed: int) -> d
 class _Book:
     """Which tasks are done, and what they gave, in a file."""
 
-    def __init__(self, path: Path | None, result: Result, key: dict[str, Any]) -> None:
+    def __init__(self, path: Path | None, result: SuiteResult, key: dict[str, Any]) -> None:
         self._path, self._result, self._key = path, result, key
         self._done: list[list[Any]] = []
         if path is not None and os.path.lexists(path):
@@ -350,7 +356,7 @@ class _Book:
                 text = "the file belongs to another run: suite, engines, oracle, cases or seed differ"
                 raise InputError(text, at=str(path), fix="give the same options, or another file")
             self._done = [list(task) for task in kept["done"]]
-            self._result.tallies.update({name: Tally.from_dict(data) for name, data in kept["tallies"].items()})
+            self._result.tallies.update({name: EngineResult.from_dict(data) for name, data in kept["tallies"].items()})
 
     def remaining(self, tasks: Sequence[Task]) -> list[Task]:
         known = {tuple(task) for task in self._done}

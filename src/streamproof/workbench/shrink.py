@@ -17,8 +17,8 @@ from streamproof.events.time import BEGINNING
 from streamproof.plan import nodes
 from streamproof.plan.limits import Limits
 from streamproof.plan.nodes import Plan
-from streamproof.workbench.case import Case, Stream
-from streamproof.workbench.pieces import reordered
+from streamproof.workbench.arrivals import reordered
+from streamproof.workbench.case import Case, CaseStream
 from streamproof.workbench.schedule import DEFAULTS, LAW_OF, Schedule
 from streamproof.workbench.smaller_plans import repeated_parts, shallower_plans, smaller_plans
 from streamproof.workbench.smaller_streams import fewer_columns, fewer_events, moved, simpler_events
@@ -103,7 +103,8 @@ def _in_order_of_arrival(case: Case) -> Case:
     """The case with its streams as they came, so that fewer events do not move the others."""
     chance = random.Random(case.schedule.seed)  # noqa: S311  # test data, not secrets
     streams = {
-        name: Stream(stream.schema, tuple(reordered(stream.events, chance))) for name, stream in case.streams.items()
+        name: CaseStream(stream.schema, tuple(reordered(stream.events, chance)))
+        for name, stream in case.streams.items()
     }
     return replace(case, streams=streams, schedule=replace(case.schedule, reorder=False))
 
@@ -137,7 +138,7 @@ def _simpler_payloads(case: Case) -> Iterator[Case]:
     earliest = min(starts, default=0)
     if earliest:  # all streams together, so that what meets goes on meeting
         together = {
-            name: Stream(stream.schema, tuple(moved(event, -earliest) for event in stream.events))
+            name: CaseStream(stream.schema, tuple(moved(event, -earliest) for event in stream.events))
             for name, stream in case.streams.items()
         }
         yield replace(case, streams=together)

@@ -14,15 +14,15 @@ from streamproof.events.schema import Schema
 from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.events.validate import Validator
-from streamproof.workbench.case import Row, Stream
+from streamproof.workbench.case import CaseStream, Row
 
 
-def fewer_events(stream: Stream) -> Iterator[Stream]:
+def fewer_events(stream: CaseStream) -> Iterator[CaseStream]:
     """Nothing, the history as it is in the end, without a run of events, without one event or CTI or change."""
     if not stream.events:
         return
     yield replace(stream, events=())
-    plain = Stream.inserting(stream.schema, stream.rows)
+    plain = CaseStream.inserting(stream.schema, stream.rows)
     if plain.events != stream.events:
         yield plain
     yield from _legal(stream, _without_parts(stream.events))
@@ -82,10 +82,10 @@ def _without_life(events: tuple[Event, ...], n: int) -> tuple[Event, ...]:
     return (*events[:n], *rest)
 
 
-def _legal(stream: Stream, options: Iterator[tuple[Event, ...]]) -> Iterator[Stream]:
+def _legal(stream: CaseStream, options: Iterator[tuple[Event, ...]]) -> Iterator[CaseStream]:
     for events in options:
         if is_legal(stream.schema, events):
-            yield Stream(stream.schema, events)
+            yield CaseStream(stream.schema, events)
 
 
 def is_legal(schema: Schema, events: tuple[Event, ...]) -> bool:
@@ -97,13 +97,13 @@ def is_legal(schema: Schema, events: tuple[Event, ...]) -> bool:
     return True
 
 
-def fewer_columns(stream: Stream) -> Iterator[Stream]:
+def fewer_columns(stream: CaseStream) -> Iterator[CaseStream]:
     """Without one column, and without a unit."""
     for name in stream.schema.names:
         schema = Schema(tuple(pair for pair in stream.schema if pair[0] != name), stream.schema.unit)
-        yield Stream(schema, tuple(_without_column(event, name) for event in stream.events))
+        yield CaseStream(schema, tuple(_without_column(event, name) for event in stream.events))
     if stream.schema.unit is not None:
-        yield Stream(Schema(stream.schema.columns), stream.events)
+        yield CaseStream(Schema(stream.schema.columns), stream.events)
 
 
 def _without_column(event: Event, name: str) -> Event:
@@ -112,7 +112,7 @@ def _without_column(event: Event, name: str) -> Event:
     return replace(event, payload={n: value for n, value in event.payload.items() if n != name})
 
 
-def simpler_events(stream: Stream) -> Iterator[Stream]:
+def simpler_events(stream: CaseStream) -> Iterator[CaseStream]:
     """One event with a simpler value or time; all changes of it along with it."""
     yield from _legal(stream, _moved_together(stream.events))
     inserts = [event for event in stream.events if isinstance(event, Insert)]
@@ -120,7 +120,7 @@ def simpler_events(stream: Stream) -> Iterator[Stream]:
         for name, value in event.payload.items():
             for simpler in simpler_values(value):
                 changed = {**event.payload, name: simpler}
-                yield Stream(stream.schema, tuple(_with_payload(e, event.id, changed) for e in stream.events))
+                yield CaseStream(stream.schema, tuple(_with_payload(e, event.id, changed) for e in stream.events))
     changed_ids = {event.id for event in stream.events if isinstance(event, Retract)}
     yield from _legal(stream, _simpler_times(stream.events, [e for e in inserts if e.id not in changed_ids]))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -40,14 +39,15 @@ from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.check import walk
 from streamproof.plan.modules import Registry
+from streamproof.properties.spark_run import scratch
 from streamproof.workbench.buckets import BucketSubject, Hosted
 from streamproof.workbench.case import Case
-from streamproof.workbench.mishaps import CHANGES
+from streamproof.workbench.faults import CHANGES
 from streamproof.workbench.schedule import Law
 from streamproof.workbench.subjects import (
     EngineSubject,
-    Ran,
     Subject,
+    SubjectRun,
     failure_of,
     plan_of,
     settings_of,
@@ -72,19 +72,8 @@ def spark_subject(name: str) -> Iterator[Subject]:
     if name == "spark-batch":
         yield SparkBatchSubject(running)
     else:
-        with _folder() as folder:
+        with scratch() as folder:
             yield SparkStreamSubject(running, folder)
-
-
-@contextmanager
-def _folder() -> Iterator[Path]:
-    """A folder in memory, where there is one."""
-    memory = Path("/dev/shm")  # noqa: S108  # checkpoints of a few seconds
-    place = Path(tempfile.mkdtemp(prefix="streamproof-", dir=memory if os.access(memory, os.W_OK) else None))
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
 
 
 class SparkStreamSubject:
@@ -105,8 +94,8 @@ class SparkStreamSubject:
         self.spark, self.folder = spark, folder
         self._runs = 0
 
-    def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
-        found: dict[int, Ran] = {}
+    def run(self, cases: Sequence[Case], registry: Registry) -> list[SubjectRun]:
+        found: dict[int, SubjectRun] = {}
         shared: list[tuple[int, Hosted]] = []
         for number, case in enumerate(cases):
             if number % WHOLE_EVERY == 0 and _is_plain(case):
@@ -127,7 +116,7 @@ class SparkStreamSubject:
         place.mkdir()
         return place
 
-    def _together(self, subjects: Sequence[Hosted], failing: list[Hosted]) -> list[Ran]:
+    def _together(self, subjects: Sequence[Hosted], failing: list[Hosted]) -> list[SubjectRun]:
         """The cases in one query, in halves where it fails; once enough fail alone, what fails does so as a whole."""
         place = self._new_folder()
         try:
@@ -135,7 +124,7 @@ class SparkStreamSubject:
         except Exception as error:
             if len(subjects) == 1 or len(failing) >= FAILING:
                 failing += subjects
-                return [Ran(failure_of(error_from(str(error))))] * len(subjects)
+                return [SubjectRun(failure_of(error_from(str(error))))] * len(subjects)
             half = len(subjects) // 2
             parts = [[_numbered(s, n) for n, s in enumerate(part)] for part in (subjects[:half], subjects[half:])]
             return [ran for part in parts for ran in self._together(part, failing)]
@@ -169,7 +158,7 @@ class SparkStreamSubject:
             query = writer.option("checkpointLocation", checkpoint).start()
         query.awaitTermination()
 
-    def whole(self, case: Case, registry: Registry) -> Ran:
+    def whole(self, case: Case, registry: Registry) -> SubjectRun:
         """One case as a user would write it: files of events in, a table of rows out, with a restart on the way."""
         place = self._new_folder()
         try:
@@ -181,9 +170,9 @@ class SparkStreamSubject:
                     with suppress(StreamproofError):
                         self._one_run(self._job(other, registry), other, parts[: number + 1], place)
                 self._one_run(job, case, parts[: number + 1], place)
-            return Ran(read_output(place / "out"))
+            return SubjectRun(read_output(place / "out"))
         except Exception as error:
-            return Ran(failure_of(error))
+            return SubjectRun(failure_of(error))
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
@@ -243,7 +232,7 @@ def _write(table: pa.Table, folder: Path, number: int) -> None:
         (folder / f".{file.name}").rename(file)
 
 
-def _result(subject: Hosted, answers: pa.Table) -> Ran:
+def _result(subject: Hosted, answers: pa.Table) -> SubjectRun:
     mine = answers.filter(pc.equal(answers["query"], subject.query))
     told: dict[int, list[tuple[int, bytes | None]]] = {}
     for answer in mine.to_pylist():
@@ -251,7 +240,7 @@ def _result(subject: Hosted, answers: pa.Table) -> Ran:
     try:
         return subject.ran(told)
     except Exception as error:
-        return Ran(failure_of(error))
+        return SubjectRun(failure_of(error))
 
 
 class SparkBatchSubject:
@@ -271,11 +260,11 @@ class SparkBatchSubject:
         self._single = EngineSubject(SparkEngine(session=spark), name=self.name)
         self._plans = 0
 
-    def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
+    def run(self, cases: Sequence[Case], registry: Registry) -> list[SubjectRun]:
         groups = groupby(cases, key=lambda case: (id(case.plan), case.horizon))
         return [ran for _, group in groups for ran in self._group(list(group), registry)]
 
-    def _group(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
+    def _group(self, cases: Sequence[Case], registry: Registry) -> list[SubjectRun]:
         self._plans += 1
         if len(cases) == 1:
             return self._alone(cases, registry)
@@ -285,19 +274,19 @@ class SparkBatchSubject:
         except Exception:  # one of them is an error: which one shows alone
             return self._alone(cases, registry)
 
-    def _alone(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
+    def _alone(self, cases: Sequence[Case], registry: Registry) -> list[SubjectRun]:
         """Each as a job of its own; time is swept in one range or in several, so that some lie between others."""
-        found: list[Ran] = []
+        found: list[SubjectRun] = []
         for case in cases:
             with settings(self.spark, {"spark.sql.shuffle.partitions": str(2 * case.schedule.buckets - 1)}):
                 found += self._single.run([case], registry)
         return found
 
-    def _together(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
+    def _together(self, cases: Sequence[Case], registry: Registry) -> list[SubjectRun]:
         with sized(cases[0]):  # one job, so one size for all
             return self._as_one_job(cases, registry)
 
-    def _as_one_job(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
+    def _as_one_job(self, cases: Sequence[Case], registry: Registry) -> list[SubjectRun]:
         typed = typed_of(cases[0], registry)
         with told(typed), meaning(self.spark):
             context = Context(self.spark, settings_of(cases[0], registry), {})
@@ -307,7 +296,10 @@ class SparkBatchSubject:
             found = build(context, typed)
             table = table_of(found.frame.select(*found.columns), _with_case(typed.schema))
         numbers, plain = table[CASE].to_numpy(), table.drop_columns(CASE)
-        return [Ran(History.from_table(typed.schema, plain.filter(pa.array(numbers == n)))) for n in range(len(cases))]
+        return [
+            SubjectRun(History.from_table(typed.schema, plain.filter(pa.array(numbers == n))))
+            for n in range(len(cases))
+        ]
 
     def _relation(self, name: str, cases: Sequence[Case]) -> Relation:
         schema = cases[0].schemas[name]

@@ -31,14 +31,12 @@ from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
 from streamproof.plan.rewrites import rewrite
 from streamproof.thresholds import lowered
-from streamproof.workbench.advancing import arrived
+from streamproof.workbench.arrivals import Push, arrived, batches_of, pushes
 from streamproof.workbench.case import Case
-from streamproof.workbench.doors import through
-from streamproof.workbench.mishaps import CHANGES
+from streamproof.workbench.faults import CHANGES
 from streamproof.workbench.oracle import CaseOracle
-from streamproof.workbench.pieces import Push, batches_of, pushes
-from streamproof.workbench.progress import Progress
-from streamproof.workbench.promises import WELL, Broken, broken_promise
+from streamproof.workbench.promises import WELL, Broken, CtiProgress, broken_promise
+from streamproof.workbench.round_trip import through
 from streamproof.workbench.schedule import Law
 from streamproof.workbench.verdict import Failure, Outcome
 
@@ -46,7 +44,7 @@ STOPS_EVERYWHERE = 8  # a run of so few pushes, event by event, is stopped befor
 
 
 @dataclass(frozen=True)
-class Ran:
+class SubjectRun:
     """What came of a run: a result, and perhaps a promise that was broken on the way."""
 
     outcome: Outcome
@@ -62,7 +60,7 @@ class Subject(Protocol):
     lazy: bool  # whether it leaves out what nobody needs, with the errors that it would have been
     advances: bool  # whether advance_time does something in a live run; elsewhere it is the identity
 
-    def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
+    def run(self, cases: Sequence[Case], registry: Registry) -> list[SubjectRun]:
         """Run cases; those of one plan follow each other."""
         ...
 
@@ -104,21 +102,21 @@ class EngineSubject:
     def __init__(self, engine: Engine, *, name: str | None = None, exact: bool = False) -> None:
         self.engine, self.name, self.lazy = engine, name or engine.name, not exact
 
-    def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
+    def run(self, cases: Sequence[Case], registry: Registry) -> list[SubjectRun]:
         return [self._one(case, registry) for case in cases]
 
-    def _one(self, case: Case, registry: Registry) -> Ran:
+    def _one(self, case: Case, registry: Registry) -> SubjectRun:
         with sized(case):
             return self._ran(case, registry)
 
-    def _ran(self, case: Case, registry: Registry) -> Ran:
+    def _ran(self, case: Case, registry: Registry) -> SubjectRun:
         try:
             typed = typed_of(case, registry)
             inputs = {name: list(to_batches(stream.physical)) for name, stream in case.streams.items()}
             output = list(self.engine.run(typed, inputs, settings_of(case, registry)))
-            return Ran(History.from_batches(typed.schema, output))
+            return SubjectRun(History.from_batches(typed.schema, output))
         except Exception as error:
-            return Ran(failure_of(error))
+            return SubjectRun(failure_of(error))
 
 
 class OracleSubject:
@@ -130,17 +128,17 @@ class OracleSubject:
     def __init__(self, oracle: CaseOracle) -> None:
         self.oracle, self.name = oracle, oracle.name
 
-    def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
+    def run(self, cases: Sequence[Case], registry: Registry) -> list[SubjectRun]:
         return [self._one(case, registry) for case in cases]
 
-    def _one(self, case: Case, registry: Registry) -> Ran:
+    def _one(self, case: Case, registry: Registry) -> SubjectRun:
         try:
             plan = plan_of(case)
             if case.schedule.optimise:
                 plan = rewrite(plan, case.schemas, registry=registry)
-            return Ran(self.oracle.expected(replace(case, plan=plan)))
+            return SubjectRun(self.oracle.expected(replace(case, plan=plan)))
         except Exception as error:
-            return Ran(failure_of(error))
+            return SubjectRun(failure_of(error))
 
 
 class LocalSubject:
@@ -155,22 +153,22 @@ class LocalSubject:
     )  # fmt: skip
     advances = True
 
-    def run(self, cases: Sequence[Case], registry: Registry) -> list[Ran]:
+    def run(self, cases: Sequence[Case], registry: Registry) -> list[SubjectRun]:
         return [self._one(case, registry) for case in cases]
 
-    def _one(self, case: Case, registry: Registry) -> Ran:
+    def _one(self, case: Case, registry: Registry) -> SubjectRun:
         with sized(case):
             return self._ran(case, registry)
 
-    def _ran(self, case: Case, registry: Registry) -> Ran:
+    def _ran(self, case: Case, registry: Registry) -> SubjectRun:
         try:
             found = self._output(case, registry)
             final = case.schedule.emission == "final"
             broken = broken_promise(found.batches, final=final) or found.broken
             broken = broken or _left_over(case, found.kept)
-            return Ran(History.from_batches(found.schema, found.batches), broken)
+            return SubjectRun(History.from_batches(found.schema, found.batches), broken)
         except Exception as error:
-            return Ran(failure_of(error))
+            return SubjectRun(failure_of(error))
 
     def _output(self, case: Case, registry: Registry) -> _Output:
         settings, parts = settings_of(case, registry), pushes(case, case.schedule)
@@ -182,7 +180,7 @@ class LocalSubject:
         deltas = [(name, delta) for name, delta in deltas if name in graph.sources]
         deltas += [(name, Delta.empty(schema, frontier=FOREVER)) for name, schema in graph.schemas.items()]
         stops, output = _stops(case, len(deltas)), []
-        progress = Progress(typed, case.schedule.emission)
+        progress = CtiProgress(typed, case.schedule.emission)
         for number, (name, delta) in enumerate(deltas):
             if number in stops:
                 state, graph = save(graph), _graph(typed, settings, case)

@@ -12,10 +12,10 @@ from streamproof.events.history import History
 from streamproof.kernels.base import Emission
 from streamproof.language.notation import from_document
 from streamproof.plan.check import check
+from streamproof.workbench.arrivals import batches_of, pushes
 from streamproof.workbench.case import Case
 from streamproof.workbench.draw.plans import seeded_case
 from streamproof.workbench.modules import all_modules
-from streamproof.workbench.pieces import batches_of, pushes
 from streamproof.workbench.promises import broken_promise
 from streamproof.workbench.schedule import Schedule
 from tests.engines.local.running import settings_of

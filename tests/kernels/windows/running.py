@@ -24,9 +24,8 @@ from streamproof.plan.expr import Col
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Registry
 from streamproof.plan.windows import Hopping, Snapshot, Tumbling, Window
-from streamproof.workbench.case import Stream
-from streamproof.workbench.draw.choices import Choices
-from streamproof.workbench.draw.columns import Column, Shape
+from streamproof.workbench.case import CaseStream
+from streamproof.workbench.draw.choices import Choices, DrawnColumn, DrawnShape
 from streamproof.workbench.draw.dense import TYPES, UNITS, random_schema, random_stream
 from streamproof.workbench.draw.windowed import WindowMaker
 from streamproof.workbench.evaluator.evaluate import evaluate
@@ -43,7 +42,7 @@ class Case:
     """A windowed node over one stream, with groups or without."""
 
     typed: Typed
-    stream: Stream
+    stream: CaseStream
     grouped: bool = False
     horizon: int | None = None
     limits: Limits = field(default_factory=Limits)
@@ -67,11 +66,11 @@ def random_case(choices: Choices, *, most: int = 14, kinds: Sequence[str] = KIND
     return Case(check(plan, {"S": stream.schema}, registry=all_modules()), stream, grouped, horizon, limits)
 
 
-def shape_of(stream: Stream) -> Shape:
-    columns = tuple((name, Column(kind, size=1000)) for name, kind in stream.schema)
+def shape_of(stream: CaseStream) -> DrawnShape:
+    columns = tuple((name, DrawnColumn(kind, size=1000)) for name, kind in stream.schema)
     rows = stream.rows
     endless, ageless = any(row[1] == FOREVER for row in rows), any(row[0] == BEGINNING for row in rows)
-    return Shape(columns, stream.schema.unit, endless, ageless)
+    return DrawnShape(columns, stream.schema.unit, endless, ageless)
 
 
 # --- input ------------------------------------------------------------------------------------------------------------

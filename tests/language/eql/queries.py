@@ -11,7 +11,7 @@ from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.eql import query as eql
 from streamproof.plan.eql.query import EqlQuery, Event, Item
 from streamproof.plan.parse import parse
-from streamproof.workbench.case import Case, Stream
+from streamproof.workbench.case import Case, CaseStream
 from streamproof.workbench.draw.choices import Choices
 from streamproof.workbench.draw.dense import random_stream
 
@@ -183,7 +183,7 @@ def random_query_case(choices: Choices) -> Case:
     return Case(as_plan(query), streams)
 
 
-def near(choices: Choices, schema: Schema) -> Stream:
+def near(choices: Choices, schema: Schema) -> CaseStream:
     """A stream whose events all have a start: the evaluator walks along the clock."""
     while True:
         stream = random_stream(choices, schema, far=False)

@@ -21,7 +21,7 @@ from streamproof.language.eql import dumps, loads
 from streamproof.plan.check import check
 from streamproof.workbench.case import Case
 from streamproof.workbench.draw.choices import RandomChoices
-from streamproof.workbench.verify import Judge
+from streamproof.workbench.judge import Judge
 from tests.language.eql.queries import SCHEMAS, near, random_query_case
 from tests.reference.drawn import DrawnChoices, folded
 from tests.reference.eql import World, ordered_rows

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streamproof.engines.spark import SparkEngine
-from streamproof.workbench.case import Case, Stream
+from streamproof.workbench.case import Case, CaseStream
 from streamproof.workbench.draw.plans import seeded_case
 from streamproof.workbench.verdict import Failure
 from tests.reference.cases import WorkedCase, loosely, worked_cases
@@ -20,7 +20,7 @@ FIRST = 31_000_000  # these random plans are Spark's own
 
 @pytest.mark.parametrize("worked", LEGAL, ids=lambda worked: worked.name)
 def test_worked_case(worked: WorkedCase, spark_engine: SparkEngine) -> None:
-    streams = {name: Stream(worked.schemas[name], tuple(events)) for name, events in worked.streams.items()}
+    streams = {name: CaseStream(worked.schemas[name], tuple(events)) for name, events in worked.streams.items()}
     verdict = judge_of(spark_engine).verdict(Case(worked.plan, streams, worked.horizon))
     assert verdict.word == "holds", verdict.text
     if worked.error is not None:

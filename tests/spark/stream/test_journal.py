@@ -16,8 +16,7 @@ from streamproof.engines.spark.stream.wire import BucketInput, from_blobs, outpu
 from streamproof.errors import InputError
 from streamproof.events.history import History
 from streamproof.thresholds import lowered
-from streamproof.workbench.buckets import inputs_by_bucket
-from streamproof.workbench.store import Store
+from streamproof.workbench.buckets import MemoryState, inputs_by_bucket
 from tests.spark.stream.splitting import Subject, micro_batches
 from tests.spark.stream.test_bucket import expected, history_of, random_subject
 
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import MapState
 
 
-def head_of(store: Store) -> JournalHead:
+def head_of(store: MemoryState) -> JournalHead:
     return JournalHead.read(cast("bytes", store.rows[HEAD,][0]))
 
 
-def assert_no_more_than_needed(store: Store, subject: Subject) -> None:
+def assert_no_more_than_needed(store: MemoryState, subject: Subject) -> None:
     """The entries since the savepoint, the pieces of the savepoint, and whose state it is."""
     head = head_of(store)
     entries, pieces = range(head.savepoint + 1, head.number + 1), range(-head.pieces, 0)
@@ -41,10 +40,10 @@ def assert_no_more_than_needed(store: Store, subject: Subject) -> None:
 def run_elsewhere(subject: Subject, workers: list[BucketCache], seed: int) -> None:
     """Another run of the same query, with other micro-batches: what workers remember of it is not of this one."""
     for memory in workers:
-        stores: dict[int, Store] = {}
+        stores: dict[int, MemoryState] = {}
         for table in islice(micro_batches(subject, 6, seed + 1), seed % 4):
             for number, parts in inputs_by_bucket(table).items():
-                journal = Journal(cast("MapState", stores.setdefault(number, Store())), memory)
+                journal = Journal(cast("MapState", stores.setdefault(number, MemoryState())), memory)
                 journal.process(("", 0, number), subject.stage, parts, keep=True)
 
 
@@ -53,11 +52,11 @@ def run(subject: Subject, *, batches: int, seed: int) -> History:
     choices, stage = random.Random(seed), subject.stage
     workers: list[BucketCache] = [OrderedDict(), OrderedDict()]
     run_elsewhere(subject, workers, seed)
-    stores: dict[int, Store] = {}
+    stores: dict[int, MemoryState] = {}
     blobs: list[bytes] = []
     for table in micro_batches(subject, batches, seed):
         for number, parts in inputs_by_bucket(table).items():
-            store, place = stores.setdefault(number, Store()), ("", 0, number)
+            store, place = stores.setdefault(number, MemoryState()), ("", 0, number)
             if choices.random() < 0.3:  # of an attempt that is lost only the worker's memory stays
                 lost = Journal(cast("MapState", store.copy()), choices.choice(workers))
                 lost.process(place, stage, parts, keep=True)
@@ -90,9 +89,9 @@ def test_a_journal_means_what_a_bucket_means(start: int) -> None:
     assert compared > 40
 
 
-def written(subject: Subject) -> tuple[Store, list[BucketInput]]:
+def written(subject: Subject) -> tuple[MemoryState, list[BucketInput]]:
     """The state of bucket 0 after all micro-batches but the last, and what the last brings."""
-    store, stage = Store(), subject.stage
+    store, stage = MemoryState(), subject.stage
     *before, last = micro_batches(subject, 6, 1)
     for table in before:
         for number, parts in inputs_by_bucket(table).items():
@@ -120,7 +119,7 @@ def test_every_part_of_a_state_is_needed() -> None:
 def test_a_bucket_that_was_kept_is_the_one_that_is_used() -> None:
     subject = random_subject(3)
     memory: BucketCache = OrderedDict()
-    store = Store()
+    store = MemoryState()
     for table in micro_batches(subject, 4, 1):
         for number, parts in inputs_by_bucket(table).items():
             if number == 0:
@@ -137,7 +136,7 @@ def test_what_a_worker_knows_of_another_run_is_not_used(journal: int) -> None:
     told = 0
     for seed in range(8):
         subject = replace(random_subject(seed), journal=journal)
-        store, stage = Store(), subject.stage
+        store, stage = MemoryState(), subject.stage
         for table in micro_batches(subject, 6, seed):
             parts = inputs_by_bucket(table).get(0)
             if parts is None:
@@ -156,7 +155,7 @@ def test_what_a_worker_knows_of_another_run_is_not_used(journal: int) -> None:
 
 
 def test_the_state_of_another_query_is_refused_with_the_difference() -> None:
-    subject, store = random_subject(3), Store()
+    subject, store = random_subject(3), MemoryState()
     mine, other = (replace(subject.stage, claim=f'{{"horizon": {horizon}}}') for horizon in (10, 77))
     first, second, *_ = [
         parts

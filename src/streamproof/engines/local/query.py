@@ -24,9 +24,9 @@ from streamproof.engines.local.outlet import Outlet
 from streamproof.errors import InputError
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
-from streamproof.events.marbles import marbles
 from streamproof.events.schema import Schema
 from streamproof.events.stream import PhysicalStream
+from streamproof.pictures.text import marbles
 from streamproof.plan.check import Typed
 from streamproof.plan.failures import DeadLetter
 from streamproof.plan.nodes import Plan

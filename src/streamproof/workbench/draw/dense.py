@@ -13,7 +13,7 @@ from typing import Any
 from streamproof.events.event import Cti, Event, Insert, Retract
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER, Unit
-from streamproof.workbench.case import Row, Stream
+from streamproof.workbench.case import CaseStream, Row
 from streamproof.workbench.draw.choices import Choices
 from streamproof.workbench.smaller_streams import moved
 
@@ -86,18 +86,18 @@ def random_stream(
     far: bool = True,
     like: Sequence[Row] = (),
     habit: str = "dense",
-) -> Stream:
+) -> CaseStream:
     """A stream of up to ``most`` steps, each an insert, a retraction or a CTI; now and then ``far`` away from 0.
 
     Times and payloads of the rows in ``like`` are used again, so that two streams have something to do with each other.
     """
-    writer = _Writer(choices, schema, far=far, like=like, habit=habit)
+    writer = _StreamWriter(choices, schema, far=far, like=like, habit=habit)
     if habit in ("single", "empty"):
         return writer.write(1 if habit == "single" else 0)
     return writer.write(choices.integer(0 if choices.chance(15) else most // 3, most))
 
 
-class _Writer:
+class _StreamWriter:
     def __init__(
         self, choices: Choices, schema: Schema, *, far: bool, like: Sequence[Row] = (), habit: str = "dense"
     ) -> None:
@@ -120,12 +120,12 @@ class _Writer:
         self.key = {name: choices.pick(_values(name, kind.kind)) for name, kind in schema}
         self.longest = 1 if self.moving or choices.chance(20) else 3 if self.alike else LONGEST
 
-    def write(self, steps: int) -> Stream:
+    def write(self, steps: int) -> CaseStream:
         for _ in range(steps):
             self._step()
         if self.choices.chance(70):
             self.events.append(Cti(FOREVER))
-        return Stream(self.schema, tuple(moved(event, self.far) for event in self.events))
+        return CaseStream(self.schema, tuple(moved(event, self.far) for event in self.events))
 
     def _step(self) -> None:
         if self.plain or not self.choices.chance(self.changing + 10):

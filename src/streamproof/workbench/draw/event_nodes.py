@@ -15,8 +15,7 @@ from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.event_nodes import POLICIES, TRIGGERS, WAYS, Drift, During, Pairing, Transition, Trigger
 from streamproof.plan.expr import Call, Col, Expr, Lit, literal
 from streamproof.plan.nodes import Plan
-from streamproof.workbench.draw.choices import Choices
-from streamproof.workbench.draw.columns import Column, Shape, readable
+from streamproof.workbench.draw.choices import Choices, DrawnColumn, DrawnShape, readable
 from streamproof.workbench.draw.expressions import ExpressionMaker
 from streamproof.workbench.draw.windowed import Made, WindowMaker
 
@@ -41,7 +40,7 @@ def drift(maker: OperatorMaker, inner: Made) -> Made:
     )
 
 
-def _number(choices: Choices, shape: Shape) -> Expr:
+def _number(choices: Choices, shape: DrawnShape) -> Expr:
     """A small number, so that steps matter."""
     floats = [Col(name) for name, column in shape.columns if column.type.kind == "float64"]
     if floats and choices.chance(30):
@@ -73,24 +72,24 @@ def during(maker: OperatorMaker, one: Made, other: Made) -> Made:
     hop = choices.integer(1, 5) if trigger == "hop" else None
     node = During(left, right, aggs, trigger, key, group, reach, hop, times[0], times[1], latest, empty)
     known = tuple((name, column) for name, column in b.columns if name in group)
-    told = tuple((name, Column(INT64)) for name in times if name is not None)
+    told = tuple((name, DrawnColumn(INT64)) for name in times if name is not None)
     return node, replace(a, columns=(*known, *a.columns, *told, *results), endless=False)
 
 
 def _aggregates(
     choices: Choices, windows: WindowMaker, *, taken: tuple[str, ...]
-) -> tuple[tuple[tuple[str, Aggregate], ...], tuple[tuple[str, Column], ...]]:
+) -> tuple[tuple[tuple[str, Aggregate], ...], tuple[tuple[str, DrawnColumn], ...]]:
     names = [name for name in ("a0", "a1", "b0", "b1", "c0", "d0", "d1", "d2") if name not in taken]
     names += [f"seen{n}" for n in range(20) if f"seen{n}" not in taken]
     made = [(name, *windows.aggregate()) for name in names[: choices.integer(1, 2)]]
     return tuple((name, agg) for name, agg, _ in made), tuple((name, column) for name, _, column in made)
 
 
-def _key(choices: Choices, shape: Shape) -> tuple[str, ...]:
+def _key(choices: Choices, shape: DrawnShape) -> tuple[str, ...]:
     return (choices.pick(shape.names),) if shape.columns and choices.chance(50) else ()
 
 
-def _shared(choices: Choices, left: Shape, right: Shape) -> tuple[str, ...]:
+def _shared(choices: Choices, left: DrawnShape, right: DrawnShape) -> tuple[str, ...]:
     """A column that both sides have, of one type."""
     types = dict(right.columns)
     names = [name for name, column in left.columns if name in types and types[name].type == column.type]
@@ -104,7 +103,7 @@ def _exact(made: Made) -> Made:
         return made
     kept = tuple((name, column) for name, column in shape.columns if not column.rough)
     exprs: nodes.Named = tuple((name, Col(name)) for name, _ in kept) or (("one", Lit(1, INT64)),)
-    columns = kept or (("one", Column(INT64, size=1)),)
+    columns = kept or (("one", DrawnColumn(INT64, size=1)),)
     exact: Plan = nodes.Select(plan, exprs)
     return exact, replace(shape, columns=columns)
 

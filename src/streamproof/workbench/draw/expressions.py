@@ -14,10 +14,9 @@ from decimal import Decimal
 from streamproof.events.schema import BOOL, DATE, FLOAT64, INT64, NULL, STRING, TIMESTAMP, Type, decimal
 from streamproof.plan.expr import INT64_MAX, INT64_MIN, NULL_LITERAL, TRUE, Apply, Call, Case, Cast, Expr, Lit, cast_to
 from streamproof.plan.functions import FUNCTIONS, TIME_PARTS, common_type
-from streamproof.workbench.draw.choices import Choices
-from streamproof.workbench.draw.columns import LARGEST, Column, Readable
+from streamproof.workbench.draw.choices import LARGEST, Choices, DrawnColumn, Readable
 
-Made = tuple[Expr, Column]
+Made = tuple[Expr, DrawnColumn]
 KINDS = ("int64", "bool", "string", "float64", "decimal", "timestamp", "date")
 COMPARISONS = ("eq", "ne", "lt", "lte", "gt", "gte", "same")
 TEXTS = ("a", "b", "", "A b", " ", "%", "_", "12", "x", "é", "日")
@@ -75,7 +74,7 @@ class ExpressionMaker:
             return self.choices.pick(columns)
         if self.choices.chance(6):
             to = decimal(10, 2) if kind == "decimal" else Type(kind)  # type: ignore[arg-type]  # a word of Kind
-            return Lit(None, to), Column(to, size=0)
+            return Lit(None, to), DrawnColumn(to, size=0)
         return self.constant(kind)
 
     def constant(self, kind: str) -> Made:
@@ -84,22 +83,22 @@ class ExpressionMaker:
         match kind:
             case "int64":
                 value = pick((0, 1, 2, 3, -1, 7, -10, 100))
-                return Lit(value, INT64), Column(INT64, size=abs(value))
+                return Lit(value, INT64), DrawnColumn(INT64, size=abs(value))
             case "float64":
-                return Lit(pick((0.0, 1.0, 0.5, -1.5, 2.0, 1e-3, 10.0, -0.0)), FLOAT64), Column(FLOAT64)
+                return Lit(pick((0.0, 1.0, 0.5, -1.5, 2.0, 1e-3, 10.0, -0.0)), FLOAT64), DrawnColumn(FLOAT64)
             case "string":
-                return Lit(pick(TEXTS), STRING), Column(STRING)
+                return Lit(pick(TEXTS), STRING), DrawnColumn(STRING)
             case "bool":
-                return Lit(pick((True, False)), BOOL), Column(BOOL)
+                return Lit(pick((True, False)), BOOL), DrawnColumn(BOOL)
             case "decimal":
                 to = pick((decimal(3, 1), decimal(4, 2), decimal(2, 0)))
-                return Lit(Decimal(pick((0, 5, -15, 25, 99))).scaleb(-to.scale), to), Column(to)
+                return Lit(Decimal(pick((0, 5, -15, 25, 99))).scaleb(-to.scale), to), DrawnColumn(to)
             case "null":
-                return NULL_LITERAL, Column(NULL)
+                return NULL_LITERAL, DrawnColumn(NULL)
             case "date":
-                return Lit(pick((date(2024, 5, 1), date(1970, 1, 1), date(2000, 2, 29))), DATE), Column(DATE)
+                return Lit(pick((date(2024, 5, 1), date(1970, 1, 1), date(2000, 2, 29))), DATE), DrawnColumn(DATE)
         moment = datetime(2024, 2, 29, 12, 30, 15, 250_000, tzinfo=UTC)
-        return Lit(pick((moment, datetime(1969, 7, 20, tzinfo=UTC))), TIMESTAMP), Column(TIMESTAMP)
+        return Lit(pick((moment, datetime(1969, 7, 20, tzinfo=UTC))), TIMESTAMP), DrawnColumn(TIMESTAMP)
 
     def _null(self, depth: int, rough: bool) -> Made:
         return self._leaf("null", rough=False)
@@ -134,38 +133,38 @@ class ExpressionMaker:
         (a, x), (b, y) = self.of("int64", depth), self.of("int64", depth)
         if x.size + y.size > LARGEST:
             return self._small(a)
-        return Call(self.choices.pick(("add", "sub")), (a, b)), Column(INT64, size=x.size + y.size)
+        return Call(self.choices.pick(("add", "sub")), (a, b)), DrawnColumn(INT64, size=x.size + y.size)
 
     def _product(self, depth: int) -> Made:
         (a, x), (b, y) = self.of("int64", depth), self.of("int64", depth)
         if x.size * y.size > LARGEST:
             return self._small(a)
-        return Call("mul", (a, b)), Column(INT64, size=x.size * y.size)
+        return Call("mul", (a, b)), DrawnColumn(INT64, size=x.size * y.size)
 
     def _small(self, expr: Expr) -> Made:
-        return Call("mod", (expr, Lit(100, INT64))), Column(INT64, size=99)
+        return Call("mod", (expr, Lit(100, INT64))), DrawnColumn(INT64, size=99)
 
     def _quotient(self, depth: int) -> Made:
         (a, x), (b, y) = self.of("int64", depth), self.of("int64", depth)
         fn = self.choices.pick(("floordiv", "mod"))
-        return Call(fn, (a, b)), Column(INT64, size=x.size if fn == "floordiv" else min(x.size, y.size))
+        return Call(fn, (a, b)), DrawnColumn(INT64, size=x.size if fn == "floordiv" else min(x.size, y.size))
 
     def _unary_int(self, depth: int) -> Made:
         a, column = self.of("int64", depth)
         if self.choices.chance(10):
-            return Apply("clamp", (a,)), Column(INT64, size=10)
+            return Apply("clamp", (a,)), DrawnColumn(INT64, size=10)
         fn = self.choices.pick(("neg", "abs", "sign", "round", "floor", "ceil", "round2"))
         if fn == "round2":
             digits = Lit(self.choices.pick((0, 1, 2, -1)), INT64)
-            return Call("round", (a, digits)), Column(INT64, size=2 * column.size + 10)
+            return Call("round", (a, digits)), DrawnColumn(INT64, size=2 * column.size + 10)
         return Call(fn, (a,)), column
 
     def _count_of(self, depth: int) -> Made:
         if self.choices.chance(50):
-            return Call("length", (self.of("string", depth)[0],)), Column(INT64, size=10_000)
+            return Call("length", (self.of("string", depth)[0],)), DrawnColumn(INT64, size=10_000)
         ticks = self.reads.unit is not None and self.choices.chance(30)
         moment = self._tick() if ticks else self.of(self.choices.pick(("timestamp", "date")), depth)[0]
-        return Call(self.choices.pick(TIME_PARTS), (moment,)), Column(INT64, size=10**12)
+        return Call(self.choices.pick(TIME_PARTS), (moment,)), DrawnColumn(INT64, size=10**12)
 
     def _tick(self) -> Expr:
         """A tick that is an instant for every unit."""
@@ -176,7 +175,7 @@ class ExpressionMaker:
         source = self.choices.pick(("bool", "float64", "string", "decimal"))
         made, _ = self.of(source, depth)
         if source == "bool":
-            return Cast(made, INT64), Column(INT64, size=1)
+            return Cast(made, INT64), DrawnColumn(INT64, size=1)
         return self._small(cast_to(made, INT64, strict=False))
 
     def _float64(self, depth: int, rough: bool) -> Made:
@@ -185,17 +184,17 @@ class ExpressionMaker:
             a = self._number(depth, rough=True)[0]
             b = self._number(depth, rough=True)[0]
             fn = pick(("ln", "log10", "exp", "power"))
-            return Call(fn, (a, b) if fn == "power" else (a,)), Column(FLOAT64, rough=True)
+            return Call(fn, (a, b) if fn == "power" else (a,)), DrawnColumn(FLOAT64, rough=True)
         match pick(("arithmetic", "arithmetic", "div", "unary", "cast", "round", "sqrt")):
             case "arithmetic":
                 (a, x), (b, y) = self.of("float64", depth, rough=rough), self._number(depth, rough=rough)
                 fns = ("add", "sub", "mul") if x.rough or y.rough else ("add", "sub", "mul", "floordiv", "mod")
                 fn = pick([fn for fn in fns if FUNCTIONS[fn].rule((x.type, y.type)) == FLOAT64])
                 args = (b, a) if self.choices.chance(30) else (a, b)
-                return Call(fn, args), Column(FLOAT64, rough=x.rough or y.rough or fn == "mod")
+                return Call(fn, args), DrawnColumn(FLOAT64, rough=x.rough or y.rough or fn == "mod")
             case "div":
                 (a, x), (b, y) = self._number(depth, rough=rough), self._number(depth, rough=rough)
-                return Call("div", (a, b)), Column(FLOAT64, rough=x.rough or y.rough)
+                return Call("div", (a, b)), DrawnColumn(FLOAT64, rough=x.rough or y.rough)
             case "unary":
                 a, column = self.of("float64", depth, rough=rough)
                 return Apply("halved", (a,)) if self.choices.chance(15) else Call(pick(("neg", "abs")), (a,)), column
@@ -203,20 +202,20 @@ class ExpressionMaker:
                 return self._float_cast(depth)
             case "round":
                 return self._float_round(depth)
-        return Call("sqrt", (self._number(depth, rough=False)[0],)), Column(FLOAT64)
+        return Call("sqrt", (self._number(depth, rough=False)[0],)), DrawnColumn(FLOAT64)
 
     def _float_round(self, depth: int) -> Made:
         a = self.of("float64", depth)[0]
         if self.choices.chance(40):
-            return Call("round", (a, Lit(self.choices.pick((0, 1, 2, -1, 400, -400)), INT64))), Column(FLOAT64)
-        return Call(self.choices.pick(("round", "floor", "ceil")), (a,)), Column(FLOAT64)
+            return Call("round", (a, Lit(self.choices.pick((0, 1, 2, -1, 400, -400)), INT64))), DrawnColumn(FLOAT64)
+        return Call(self.choices.pick(("round", "floor", "ceil")), (a,)), DrawnColumn(FLOAT64)
 
     def _float_cast(self, depth: int) -> Made:
         source = self.choices.pick(("int64", "decimal", "bool", "string"))
         made, column = self.of(source, depth)
         if source == "string":
-            return cast_to(made, FLOAT64, strict=False), Column(FLOAT64)
-        return Cast(made, FLOAT64), Column(FLOAT64, rough=_loses(column))
+            return cast_to(made, FLOAT64, strict=False), DrawnColumn(FLOAT64)
+        return Cast(made, FLOAT64), DrawnColumn(FLOAT64, rough=_loses(column))
 
     def _number(self, depth: int, *, rough: bool) -> Made:
         """A number of any type that becomes a float the same way everywhere."""
@@ -232,20 +231,20 @@ class ExpressionMaker:
                 result = FUNCTIONS[fn].rule((x.type, y.type))
                 if result is None or result.precision > 36:  # it could overflow
                     return a, x
-                return Call(fn, (a, b)), Column(result)
+                return Call(fn, (a, b)), DrawnColumn(result)
             case "unary":
                 a, x = self.of("decimal", depth)
                 fn = pick(("neg", "abs", "round", "floor", "ceil"))
                 result = FUNCTIONS[fn].rule((x.type,))
                 assert result is not None
-                return Call(fn, (a,)), Column(result)
+                return Call(fn, (a,)), DrawnColumn(result)
             case "cast":
                 a, x = self.of(pick(("int64", "string", "float64")), depth)
                 to = pick((decimal(30, 3), decimal(5, 1), decimal(12, 0)))
-                return cast_to(a, to, strict=False), Column(to)
+                return cast_to(a, to, strict=False), DrawnColumn(to)
         a, x = self.of("decimal", depth)
         to = pick((decimal(20, 4), decimal(6, 1), decimal(3, 0)))
-        return cast_to(a, to, strict=False), Column(to)
+        return cast_to(a, to, strict=False), DrawnColumn(to)
 
     # --- text, conditions, times --------------------------------------------------------------------------------------
 
@@ -256,23 +255,23 @@ class ExpressionMaker:
         fn = self.choices.pick(("concat", "lower", "upper", "trim", "ltrim", "rtrim", "substr", "replace", "cast"))
         match fn:
             case "concat":
-                return Call(fn, tuple(text() for _ in range(self.choices.integer(1, 3)))), Column(STRING)
+                return Call(fn, tuple(text() for _ in range(self.choices.integer(1, 3)))), DrawnColumn(STRING)
             case "substr":
                 start = Lit(self.choices.pick((1, 2, 3, 0, -1)), INT64)
                 length = (Lit(self.choices.pick((1, 2, 0, 100)), INT64),) if self.choices.chance(70) else ()
-                return Call(fn, (text(), start, *length)), Column(STRING)
+                return Call(fn, (text(), start, *length)), DrawnColumn(STRING)
             case "replace":
-                return Call(fn, (text(), text(), text())), Column(STRING)
+                return Call(fn, (text(), text(), text())), DrawnColumn(STRING)
             case "cast":
                 kind = self.choices.pick(("int64", "bool", "decimal", "date", "timestamp", "float64"))
-                return Cast(self.of(kind, depth)[0], STRING), Column(STRING)
-        return Call(fn, (text(),)), Column(STRING)
+                return Cast(self.of(kind, depth)[0], STRING), DrawnColumn(STRING)
+        return Call(fn, (text(),)), DrawnColumn(STRING)
 
     def _bool(self, depth: int, rough: bool) -> Made:
         makers: tuple[Callable[[int], Expr], ...] = (
             self._comparison, self._comparison, self._comparison, self._logic, self._in, self._test, self._text_test,
         )  # fmt: skip
-        return self.choices.pick(makers)(depth), Column(BOOL)
+        return self.choices.pick(makers)(depth), DrawnColumn(BOOL)
 
     def _comparison(self, depth: int) -> Expr:
         fn = self.choices.pick(COMPARISONS)
@@ -302,13 +301,13 @@ class ExpressionMaker:
 
     def _timestamp(self, depth: int, rough: bool) -> Made:
         if self.reads.unit is not None and self.choices.chance(50):
-            return Call("instant", (self._tick(),)), Column(TIMESTAMP)
+            return Call("instant", (self._tick(),)), DrawnColumn(TIMESTAMP)
         source = self.choices.pick(("date", "string"))
-        return cast_to(self.of(source, depth)[0], TIMESTAMP, strict=source == "date"), Column(TIMESTAMP)
+        return cast_to(self.of(source, depth)[0], TIMESTAMP, strict=source == "date"), DrawnColumn(TIMESTAMP)
 
     def _date(self, depth: int, rough: bool) -> Made:
         source = self.choices.pick(("timestamp", "string"))
-        return cast_to(self.of(source, depth)[0], DATE, strict=source == "timestamp"), Column(DATE)
+        return cast_to(self.of(source, depth)[0], DATE, strict=source == "timestamp"), DrawnColumn(DATE)
 
     # --- expressions that may fail ------------------------------------------------------------------------------------
 
@@ -319,34 +318,34 @@ class ExpressionMaker:
         huge = Lit(self.choices.pick((INT64_MAX, INT64_MIN, 2**62)), INT64)
         exact = self.of("decimal", 1)[0]
         options: tuple[Made, ...] = (
-            (Call("add", (number, huge)), Column(INT64)),
-            (Call("sub", (huge, number)), Column(INT64)),
-            (Call("mul", (number, huge)), Column(INT64)),
-            (Call("neg", (Call("nullif", (huge, number)),)), Column(INT64)),
-            (Call("floordiv", (huge, number)), Column(INT64)),
-            (Call("mod", (huge, number)), Column(INT64)),
-            (Call("abs", (Call("coalesce", (huge, number)),)), Column(INT64)),
-            (Cast(text, INT64), Column(INT64)),
-            (Cast(text, FLOAT64), Column(FLOAT64)),
-            (Cast(text, BOOL), Column(BOOL)),
-            (Cast(text, DATE), Column(DATE)),
-            (Cast(text, TIMESTAMP), Column(TIMESTAMP)),
-            (Cast(text, decimal(4, 1)), Column(decimal(4, 1))),
-            (Cast(real, INT64), Column(INT64)),
-            (Cast(real, decimal(3, 1)), Column(decimal(3, 1))),
-            (Cast(number, decimal(2, 1)), Column(decimal(2, 1))),
-            (Cast(exact, decimal(2, 1)), Column(decimal(2, 1))),
-            (Cast(exact, INT64), Column(INT64)),
+            (Call("add", (number, huge)), DrawnColumn(INT64)),
+            (Call("sub", (huge, number)), DrawnColumn(INT64)),
+            (Call("mul", (number, huge)), DrawnColumn(INT64)),
+            (Call("neg", (Call("nullif", (huge, number)),)), DrawnColumn(INT64)),
+            (Call("floordiv", (huge, number)), DrawnColumn(INT64)),
+            (Call("mod", (huge, number)), DrawnColumn(INT64)),
+            (Call("abs", (Call("coalesce", (huge, number)),)), DrawnColumn(INT64)),
+            (Cast(text, INT64), DrawnColumn(INT64)),
+            (Cast(text, FLOAT64), DrawnColumn(FLOAT64)),
+            (Cast(text, BOOL), DrawnColumn(BOOL)),
+            (Cast(text, DATE), DrawnColumn(DATE)),
+            (Cast(text, TIMESTAMP), DrawnColumn(TIMESTAMP)),
+            (Cast(text, decimal(4, 1)), DrawnColumn(decimal(4, 1))),
+            (Cast(real, INT64), DrawnColumn(INT64)),
+            (Cast(real, decimal(3, 1)), DrawnColumn(decimal(3, 1))),
+            (Cast(number, decimal(2, 1)), DrawnColumn(decimal(2, 1))),
+            (Cast(exact, decimal(2, 1)), DrawnColumn(decimal(2, 1))),
+            (Cast(exact, INT64), DrawnColumn(INT64)),
         )
         return self.choices.pick(options)
 
 
-def _joined(columns: list[Column]) -> Column:
+def _joined(columns: list[DrawnColumn]) -> DrawnColumn:
     kind = common_type([column.type for column in columns])
     assert kind is not None
-    return Column(kind, any(column.rough for column in columns), max(column.size for column in columns))
+    return DrawnColumn(kind, any(column.rough for column in columns), max(column.size for column in columns))
 
 
-def _loses(column: Column) -> bool:
+def _loses(column: DrawnColumn) -> bool:
     """Whether a number of this column becomes a float only nearly."""
     return column.rough or column.type.precision > PRECISE or (column.type == INT64 and column.size > 2**53)

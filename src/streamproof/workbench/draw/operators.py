@@ -16,13 +16,12 @@ from streamproof.plan.event_nodes import NODES
 from streamproof.plan.expr import Call, Col, Expr, Lit
 from streamproof.plan.nodes import Named, Node, Plan
 from streamproof.plan.windows import Window
-from streamproof.workbench.draw.choices import Choices
-from streamproof.workbench.draw.columns import Column, Readable, Shape, readable, readable_pair
+from streamproof.workbench.draw.choices import Choices, DrawnColumn, DrawnShape, Readable, readable, readable_pair
 from streamproof.workbench.draw.event_nodes import EVENT_NODES
 from streamproof.workbench.draw.expressions import ExpressionMaker
 from streamproof.workbench.draw.windowed import WindowMaker
 
-Made = tuple[Plan, Shape]
+Made = tuple[Plan, DrawnShape]
 MOST_COLUMNS = 5
 ODD_NAMES = ("select", "Two words", 'a"b', "it's", "C0", "g", "wle", "id", "é", "%s", "{0}", "a`b", "x;--", "a_b\\")
 
@@ -41,10 +40,10 @@ class OperatorMaker:
             return OPERATORS[op].make(self, *inputs)
         return self.unknown(next(node for node in NODES if node.op == op), inputs)
 
-    def _expressions(self, shape: Shape, *, times: tuple[str, ...] = ("le",)) -> ExpressionMaker:
+    def _expressions(self, shape: DrawnShape, *, times: tuple[str, ...] = ("le",)) -> ExpressionMaker:
         return ExpressionMaker(self.choices, readable(shape, times=times))
 
-    def _windows(self, shape: Shape) -> WindowMaker:
+    def _windows(self, shape: DrawnShape) -> WindowMaker:
         return WindowMaker(self.choices, shape, self.horizon, self.window)
 
     # --- one event at a time ------------------------------------------------------------------------------------------
@@ -59,7 +58,7 @@ class OperatorMaker:
         exprs, columns = self.named(readable(shape), shape.names)
         return nodes.Select(plan, exprs), replace(shape, columns=columns)
 
-    def named(self, reads: Readable, names: tuple[str, ...]) -> tuple[Named, tuple[tuple[str, Column], ...]]:
+    def named(self, reads: Readable, names: tuple[str, ...]) -> tuple[Named, tuple[tuple[str, DrawnColumn], ...]]:
         """Named expressions, some of them old names with a new meaning."""
         maker = ExpressionMaker(self.choices, reads)
         known = [name for name in names if self.choices.chance(40)]
@@ -73,7 +72,7 @@ class OperatorMaker:
             columns.append((name, column))
         return tuple(exprs), tuple(columns)
 
-    def _kept(self, reads: Readable, name: str) -> tuple[Expr, Column] | None:
+    def _kept(self, reads: Readable, name: str) -> tuple[Expr, DrawnColumn] | None:
         same = [(column, known) for column, known in reads.columns if column.name == name]
         return self.choices.pick(same) if same and self.choices.chance(60) else None
 
@@ -91,7 +90,7 @@ class OperatorMaker:
     def point_at_end(self, inner: Made) -> Made:
         return nodes.PointAtEnd(inner[0]), replace(inner[1], endless=False, ageless=False)
 
-    def _span(self, shape: Shape, low: int, high: int) -> Span:
+    def _span(self, shape: DrawnShape, low: int, high: int) -> Span:
         ticks = self.choices.integer(low, high)
         return f"{ticks}{shape.unit}" if shape.unit and self.choices.chance(15) else ticks
 
@@ -103,7 +102,7 @@ class OperatorMaker:
             return nodes.AlterDuration(plan, self.choices.integer(1, 8)), replace(shape, endless=False)
         return nodes.AlterDuration(plan, self._duration(shape)), shape
 
-    def _duration(self, shape: Shape) -> Expr:
+    def _duration(self, shape: DrawnShape) -> Expr:
         """A small length of time that reads the event; one that reads its end is small because the event is short."""
         length = Call("sub", (Col("re"), Col("le")))
         numbers = [Col(name) for name, column in shape.columns if column.type == INT64 and column.size <= 10_000]
@@ -133,7 +132,7 @@ class OperatorMaker:
         plan, shape = self._exact(*inner)
         return nodes.Distinct(plan), shape
 
-    def _exact(self, plan: Plan, shape: Shape) -> Made:
+    def _exact(self, plan: Plan, shape: DrawnShape) -> Made:
         """Without the columns that are only nearly the same everywhere."""
         if not shape.rough:
             return plan, shape
@@ -168,7 +167,7 @@ class OperatorMaker:
     def followed_by(self, one: Made, other: Made) -> Made:
         return self.join(one, other, nodes.FollowedBy)
 
-    def condition(self, left: Shape, right: Shape) -> Expr:
+    def condition(self, left: DrawnShape, right: DrawnShape) -> Expr:
         """Mostly an equality of two columns."""
         types = dict(right.columns)
         shared = [n for n, c in left.columns if n in types and not c.rough and types[n].type == c.type]
@@ -178,7 +177,7 @@ class OperatorMaker:
         if self.choices.chance(25):
             return Lit(True, BOOL)
         pair = readable_pair(left, right)
-        times = ((Col("le", "l"), Column(INT64)), (Col("le", "r"), Column(INT64)))
+        times = ((Col("le", "l"), DrawnColumn(INT64)), (Col("le", "r"), DrawnColumn(INT64)))
         reads = replace(pair, columns=(*pair.columns, *times)) if self.choices.chance(15) else pair
         return ExpressionMaker(self.choices, reads).condition(2)
 
@@ -214,7 +213,7 @@ class OperatorMaker:
         ordered = tuple(pair for name in key for pair in shape.columns if pair[0] == name)
         return nodes.GroupApply(plan, key, apply), replace(result, columns=(*ordered, *result.columns))
 
-    def key(self, shape: Shape) -> tuple[str, ...]:
+    def key(self, shape: DrawnShape) -> tuple[str, ...]:
         """One or two columns to group by; none if no column is exact."""
         names = shape.exact_names()
         if not names:
@@ -235,7 +234,7 @@ class OperatorMaker:
     def udo(self, inner: Made) -> Made:
         return self._windows(inner[1]).udo(inner[0])
 
-    def risky(self, plan: Plan, shape: Shape) -> Plan:
+    def risky(self, plan: Plan, shape: DrawnShape) -> Plan:
         """A last projection with an expression that fails for some values."""
         return nodes.Select(plan, (("x", self._expressions(shape).risky()[0]),))
 
@@ -251,7 +250,7 @@ class OperatorMaker:
         columns = tuple((name, replace(column, rough=column.type == FLOAT64)) for name, column in shape.columns)
         return node(**given), replace(shape, columns=columns, endless=True, ageless=True)
 
-    def _field(self, kind: Any, shape: Shape) -> Any:
+    def _field(self, kind: Any, shape: DrawnShape) -> Any:
         """A value for a field of that type."""
         words = str(kind)
         if kind in (Window, "Window") or "Tumbling" in words:
@@ -267,23 +266,36 @@ class OperatorMaker:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """How many inputs an operator has, whether it takes a window, and how it is put above its inputs."""
+    """How many inputs an operator has, and how it is put above them."""
 
     arity: int
     make: Callable[..., Made]
-    windowed: bool = False
 
 
 OPERATORS: Final[dict[str, Operator]] = {
-    **{op: Operator(1, getattr(OperatorMaker, op)) for op in (
-        "where", "select", "shift", "extend", "alter_duration", "to_point", "point_at_end", "chop", "stitch",
-        "coalesce", "distinct", "session",
-    )},
-    **{op: Operator(2, getattr(OperatorMaker, op)) for op in (
-        "union", "join", "left_outer", "full_outer", "followed_by", "clip",
-    )},
+    "where": Operator(1, OperatorMaker.where),
+    "select": Operator(1, OperatorMaker.select),
+    "shift": Operator(1, OperatorMaker.shift),
+    "extend": Operator(1, OperatorMaker.extend),
+    "alter_duration": Operator(1, OperatorMaker.alter_duration),
+    "to_point": Operator(1, OperatorMaker.to_point),
+    "point_at_end": Operator(1, OperatorMaker.point_at_end),
+    "chop": Operator(1, OperatorMaker.chop),
+    "stitch": Operator(1, OperatorMaker.stitch),
+    "coalesce": Operator(1, OperatorMaker.coalesce),
+    "distinct": Operator(1, OperatorMaker.distinct),
+    "session": Operator(1, OperatorMaker.session),
+    "union": Operator(2, OperatorMaker.union),
+    "join": Operator(2, OperatorMaker.join),
+    "left_outer": Operator(2, OperatorMaker.left_outer),
+    "full_outer": Operator(2, OperatorMaker.full_outer),
+    "followed_by": Operator(2, OperatorMaker.followed_by),
+    "clip": Operator(2, OperatorMaker.clip),
     "lasj": Operator(2, OperatorMaker.anti_join),
-    **{op: Operator(1, getattr(OperatorMaker, op), windowed=True) for op in ("agg", "topk", "uda", "udo")},
+    "agg": Operator(1, OperatorMaker.agg),
+    "topk": Operator(1, OperatorMaker.topk),
+    "uda": Operator(1, OperatorMaker.uda),
+    "udo": Operator(1, OperatorMaker.udo),
     **{op: Operator(arity, make) for op, (arity, make) in EVENT_NODES.items()},
 }  # fmt: skip
 BINDERS: Final = ("source", "group_input", "ref", "let", "group_apply", "advance_time", "eql")
@@ -304,11 +316,11 @@ def _fits(kind: Type, wanted: Type) -> bool:
     return kind == wanted or (kind == INT64 and wanted == FLOAT64)
 
 
-def _wider(a: Column, b: Column) -> Column:
-    return Column(a.type, a.rough or b.rough, max(a.size, b.size))
+def _wider(a: DrawnColumn, b: DrawnColumn) -> DrawnColumn:
+    return DrawnColumn(a.type, a.rough or b.rough, max(a.size, b.size))
 
 
-def _without(plan: Plan, shape: Shape, names: tuple[str, ...]) -> Made:
+def _without(plan: Plan, shape: DrawnShape, names: tuple[str, ...]) -> Made:
     """The apply branch with the columns renamed that are called like keys."""
     if not set(names) & set(shape.names):
         return plan, shape

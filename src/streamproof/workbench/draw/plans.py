@@ -13,9 +13,8 @@ from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.limits import Limits
-from streamproof.workbench.case import Case, Stream
-from streamproof.workbench.draw.choices import Choices, RandomChoices
-from streamproof.workbench.draw.columns import Column, Shape
+from streamproof.workbench.case import Case, CaseStream
+from streamproof.workbench.draw.choices import Choices, DrawnColumn, DrawnShape, RandomChoices
 from streamproof.workbench.draw.dense import UNITS, random_schema, random_stream
 from streamproof.workbench.draw.operators import Made, OperatorMaker
 
@@ -115,13 +114,13 @@ def seeded_case(seed: int, *, deepest: int = DEEPEST) -> Case:
     return replace(random_case(RandomChoices(seed), deepest=deepest), seed=seed)
 
 
-def shape_of(*streams: Stream, size: int = 1000) -> Shape:
+def shape_of(*streams: CaseStream, size: int = 1000) -> DrawnShape:
     """What is known of the columns and lifetimes of streams with one schema; ``size`` bounds their integers."""
     schema: Schema = streams[0].schema
-    columns = tuple((name, Column(kind, size=size)) for name, kind in schema)
+    columns = tuple((name, DrawnColumn(kind, size=size)) for name, kind in schema)
     rows = [row for stream in streams for row in stream.rows]
     endless, ageless = any(row[1] == FOREVER for row in rows), any(row[0] == BEGINNING for row in rows)
-    return Shape(columns, schema.unit, endless, ageless)
+    return DrawnShape(columns, schema.unit, endless, ageless)
 
 
 def advanced(choices: Choices, source: nodes.Plan, *, every: int | None = None) -> nodes.Plan:

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from streamproof.events.schema import Type
+from streamproof.plan.aggregates import unsupported
 from streamproof.workbench.evaluator.values import EXACT, fit, identity, order
 
 
@@ -26,6 +27,8 @@ def aggregate(fn: str, params: tuple[Any, ...], values: Sequence[Any], result: T
         return len(known)
     if fn == "count_distinct":
         return len({identity(value) for value in known})
+    if fn not in _AGGREGATES:
+        raise unsupported(fn, "evaluator")
     return fit(_AGGREGATES[fn](known, *params), result) if known else None
 
 

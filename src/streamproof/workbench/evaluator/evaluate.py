@@ -20,11 +20,12 @@ from streamproof.plan.expr import LIFE_END, LIFE_START, Col, Expr
 from streamproof.plan.library import installed
 from streamproof.plan.limits import Limits
 from streamproof.plan.modules import Registry
+from streamproof.plan.rules import Rules
 from streamproof.plan.typing import Scope, bind
-from streamproof.workbench.evaluator import event_nodes, joins, lifetimes, windowed
+from streamproof.workbench.evaluator import event_nodes, joins, lifetimes, windows
 from streamproof.workbench.evaluator.expressions import Read, meaning
 from streamproof.workbench.evaluator.values import Payload, Row, payload_identity, widen
-from streamproof.workbench.evaluator.windows import Bounds
+from streamproof.workbench.evaluator.windows import WindowBounds
 
 MANY_ROWS = 20_000
 Rule = Callable[..., list[Row]]
@@ -46,7 +47,7 @@ def evaluate(
     rules: Mapping[type[nodes.Node], Rule] | None = None,
 ) -> list[Row]:
     """The history that a plan gives over the histories of its sources; other ``rules`` than `RULES` are for testing."""
-    bounds = Bounds(horizon, limits or Limits())
+    bounds = WindowBounds(horizon, limits or Limits())
     return _World(histories, bounds, registry or installed(), most_rows, rules or RULES).rows(plan)
 
 
@@ -55,7 +56,7 @@ class _World:
     """What a plan is evaluated in: its sources, and inside an apply branch the events of the one group."""
 
     histories: Mapping[str, Sequence[Row]]
-    bounds: Bounds
+    bounds: WindowBounds
     registry: Registry
     most_rows: int
     rules: Mapping[type[nodes.Node], Rule]
@@ -79,7 +80,8 @@ class _World:
             case nodes.GroupApply(key=key):
                 return self._group_apply(plan, key)
         inputs = [self.rows(part) for part in plan.inputs]
-        return self.rules[type(plan.node)](Context(plan, self.bounds, self.registry), plan.node, *inputs)
+        rule = Rules("the evaluator", self.rules)[plan.node]
+        return rule(RuleContext(plan, self.bounds, self.registry), plan.node, *inputs)
 
     def _group_apply(self, plan: Typed, key: tuple[str, ...]) -> list[Row]:
         source, apply = plan.inputs
@@ -95,11 +97,11 @@ class _World:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class RuleContext:
     """What the rule of an operator needs besides its node and its input rows."""
 
     plan: Typed
-    bounds: Bounds
+    bounds: WindowBounds
     registry: Registry
 
     def one(self, expr: Expr) -> Callable[[Row], Any]:
@@ -136,22 +138,22 @@ def _pair_reader(left: Row | None, right: Row | None) -> Read:
 # --- one event at a time, and unions ----------------------------------------------------------------------------------
 
 
-def _where(context: Context, node: nodes.Where, rows: list[Row]) -> list[Row]:
+def _where(context: RuleContext, node: nodes.Where, rows: list[Row]) -> list[Row]:
     condition = context.one(node.expr)
     return [row for row in rows if condition(row) is True]
 
 
-def _select(context: Context, node: nodes.Select, rows: list[Row]) -> list[Row]:
+def _select(context: RuleContext, node: nodes.Select, rows: list[Row]) -> list[Row]:
     payload = _payload(context, node.exprs)
     return [(row[0], row[1], payload(row)) for row in rows]
 
 
-def _payload(context: Context, exprs: nodes.Named) -> Callable[[Row], Payload]:
+def _payload(context: RuleContext, exprs: nodes.Named) -> Callable[[Row], Payload]:
     values = [(name, context.one(expr)) for name, expr in exprs]
     return lambda row: {name: value(row) for name, value in values}
 
 
-def _union(context: Context, node: nodes.Union, *inputs: list[Row]) -> list[Row]:
+def _union(context: RuleContext, node: nodes.Union, *inputs: list[Row]) -> list[Row]:
     return [
         (le, re, {name: widen(payload[name], kind) for name, kind in context.plan.schema})
         for rows in inputs
@@ -162,43 +164,43 @@ def _union(context: Context, node: nodes.Union, *inputs: list[Row]) -> list[Row]
 # --- two inputs -------------------------------------------------------------------------------------------------------
 
 
-def _join(context: Context, node: nodes.Join, left: list[Row], right: list[Row]) -> list[Row]:
+def _join(context: RuleContext, node: nodes.Join, left: list[Row], right: list[Row]) -> list[Row]:
     return _selected(context, node, joins.overlapping(left, right, context.match(node.on)))
 
 
-def _followed_by(context: Context, node: nodes.FollowedBy, left: list[Row], right: list[Row]) -> list[Row]:
+def _followed_by(context: RuleContext, node: nodes.FollowedBy, left: list[Row], right: list[Row]) -> list[Row]:
     return _selected(context, node, joins.following(left, right, context.match(node.on)))
 
 
-def _left_outer(context: Context, node: nodes.LeftOuter, left: list[Row], right: list[Row]) -> list[Row]:
+def _left_outer(context: RuleContext, node: nodes.LeftOuter, left: list[Row], right: list[Row]) -> list[Row]:
     alone = joins.uncovered(left, right, context.match(node.on))
     return _join(context, node, left, right) + _selected(context, node, ((span, a, None) for span, a in alone))
 
 
-def _full_outer(context: Context, node: nodes.FullOuter, left: list[Row], right: list[Row]) -> list[Row]:
+def _full_outer(context: RuleContext, node: nodes.FullOuter, left: list[Row], right: list[Row]) -> list[Row]:
     match = context.match(node.on)
     alone = joins.uncovered(right, left, lambda b, a: match(a, b))
     both = _left_outer(context, node, left, right)  # type: ignore[arg-type]  # the same fields
     return both + _selected(context, node, ((span, None, b) for span, b in alone))
 
 
-def _selected(context: Context, node: nodes.Join, found: Any) -> list[Row]:
+def _selected(context: RuleContext, node: nodes.Join, found: Any) -> list[Row]:
     values = [(name, context.two(expr)) for name, expr in node.select or ()]
     return [(le, re, {name: value(a, b) for name, value in values}) for (le, re), a, b in found]
 
 
-def _anti_join(context: Context, node: nodes.AntiJoin, left: list[Row], right: list[Row]) -> list[Row]:
+def _anti_join(context: RuleContext, node: nodes.AntiJoin, left: list[Row], right: list[Row]) -> list[Row]:
     return [(le, re, a[2]) for (le, re), a in joins.uncovered(left, right, context.match(node.on))]
 
 
-def _clip(context: Context, node: nodes.Clip, rows: list[Row], by: list[Row]) -> list[Row]:
+def _clip(context: RuleContext, node: nodes.Clip, rows: list[Row], by: list[Row]) -> list[Row]:
     return joins.clipped(rows, by, context.match(node.on))
 
 
 # --- lifetimes --------------------------------------------------------------------------------------------------------
 
 
-def _alter_duration(context: Context, node: nodes.AlterDuration, rows: list[Row]) -> list[Row]:
+def _alter_duration(context: RuleContext, node: nodes.AlterDuration, rows: list[Row]) -> list[Row]:
     if node.dur is None:
         return lifetimes.lasting(rows)
     assert not isinstance(node.dur, int | str)
@@ -206,35 +208,35 @@ def _alter_duration(context: Context, node: nodes.AlterDuration, rows: list[Row]
     return lifetimes.altered(rows, node.dur, duration)  # type: ignore[arg-type]
 
 
-def _session(context: Context, node: nodes.Session, rows: list[Row]) -> list[Row]:
+def _session(context: RuleContext, node: nodes.Session, rows: list[Row]) -> list[Row]:
     return lifetimes.sessions(rows, node)
 
 
 # --- windows ----------------------------------------------------------------------------------------------------------
 
 
-def _aggregation(context: Context, node: nodes.Aggregation, rows: list[Row]) -> list[Row]:
+def _aggregation(context: RuleContext, node: nodes.Aggregation, rows: list[Row]) -> list[Row]:
     args = {name: context.one(agg.reads) for name, agg in node.aggs if agg.reads is not None}
-    return windowed.aggregated(context.plan, node, rows, args, context.bounds)
+    return windows.aggregated(context.plan, node, rows, args, context.bounds)
 
 
-def _topk(context: Context, node: nodes.TopK, rows: list[Row]) -> list[Row]:
+def _topk(context: RuleContext, node: nodes.TopK, rows: list[Row]) -> list[Row]:
     by = [(context.one(expr), direction) for expr, direction in node.by]
-    return windowed.ranked(node, rows, by, context.bounds)
+    return windows.ranked(node, rows, by, context.bounds)
 
 
-def _uda(context: Context, node: nodes.Uda, rows: list[Row]) -> list[Row]:
-    return windowed.called(context.plan, node, rows, context.one(node.arg), context.bounds)
+def _uda(context: RuleContext, node: nodes.Uda, rows: list[Row]) -> list[Row]:
+    return windows.called(context.plan, node, rows, context.one(node.arg), context.bounds)
 
 
-def _udo(context: Context, node: nodes.Udo, rows: list[Row]) -> list[Row]:
-    return windowed.produced(context.plan, node, rows, _payload(context, node.map or ()), context.bounds)
+def _udo(context: RuleContext, node: nodes.Udo, rows: list[Row]) -> list[Row]:
+    return windows.produced(context.plan, node, rows, _payload(context, node.map or ()), context.bounds)
 
 
 # --- event-driven queries ---------------------------------------------------------------------------------------------
 
 
-def _during(context: Context, node: During, left: list[Row], right: list[Row]) -> list[Row]:
+def _during(context: RuleContext, node: During, left: list[Row], right: list[Row]) -> list[Row]:
     scope = Scope.one(context.plan.inputs[1].schema, registry=context.registry)
     args = {name: _over(meaning(agg.reads, scope)) for name, agg in node.aggs if agg.reads is not None}
     return event_nodes.observed(context.plan, node, (left, right), args, context.bounds)

@@ -14,7 +14,7 @@ from streamproof.plan.event_nodes import Drift, During, Pairing, Transition
 from streamproof.plan.expr import Lit
 from streamproof.workbench.evaluator.aggregates import aggregate
 from streamproof.workbench.evaluator.values import Row, order, payload_identity
-from streamproof.workbench.evaluator.windows import Bounds, finite
+from streamproof.workbench.evaluator.windows import WindowBounds, finite
 
 Value = Callable[[Row], Any]
 
@@ -98,7 +98,7 @@ def paired(node: Pairing, begins: Sequence[Row], ends: Sequence[Row]) -> list[Ro
 
 
 def observed(
-    plan: Typed, node: During, sides: tuple[Sequence[Row], Sequence[Row]], args: dict[str, Value], bounds: Bounds
+    plan: Typed, node: During, sides: tuple[Sequence[Row], Sequence[Row]], args: dict[str, Value], bounds: WindowBounds
 ) -> list[Row]:
     left, right = sides
     result: list[Row] = []
@@ -114,7 +114,7 @@ def observed(
     return result
 
 
-def _triggers(node: During, event: Row, seen: Sequence[Row], bounds: Bounds) -> list[tuple[int, Any]]:
+def _triggers(node: During, event: Row, seen: Sequence[Row], bounds: WindowBounds) -> list[tuple[int, Any]]:
     """The instants at which an event asks, and the group that it asks about, if it is one."""
     le, re, _ = event
     if node.trigger == "start":

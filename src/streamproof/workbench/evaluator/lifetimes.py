@@ -1,6 +1,6 @@
 """Operators that change lifetimes only.
 
->>> chopped([(3, 12, {})], 5, 0, Bounds())
+>>> chopped([(3, 12, {})], 5, 0, WindowBounds())
 [(3, 5, {}), (5, 10, {}), (10, 12, {})]
 >>> stitched([(1, 3, {"v": 1}), (3, 5, {"v": 1}), (3, 5, {"v": 2})])
 [(1, 5, {'v': 1}), (3, 5, {'v': 2})]
@@ -17,7 +17,7 @@ from streamproof.plan import nodes
 from streamproof.plan.expr import LIFE_END, Expr, columns_of
 from streamproof.workbench.evaluator.joins import merged
 from streamproof.workbench.evaluator.values import Payload, Row, identity, payload_identity
-from streamproof.workbench.evaluator.windows import Bounds, finite, spans_over
+from streamproof.workbench.evaluator.windows import WindowBounds, finite, spans_over
 
 
 def moved(tick: int, by: int) -> int:
@@ -60,7 +60,7 @@ def points_at_end(rows: Sequence[Row]) -> list[Row]:
     return [(re, finite(re + 1), payload) for _, re, payload in rows if re < FOREVER]
 
 
-def chopped(rows: Sequence[Row], period: int, offset: int, bounds: Bounds) -> list[Row]:
+def chopped(rows: Sequence[Row], period: int, offset: int, bounds: WindowBounds) -> list[Row]:
     """Each event's share of every beat it lives in."""
     return [
         (max(row[0], beat[0]), min(row[1], beat[1]), row[2])

@@ -1,23 +1,34 @@
-"""Verification: cases on an engine against SQL over their canonical histories, and against the rules of streams."""
+"""The judge: cases on an engine against what an oracle says of their histories, and against the rules of streams.
+
+A streaming engine may see on the way what no complete input shows. It cannot know that an event will be taken back; and
+windows give their results when time has passed over them, so where a row meets the result of a window, in an anti join,
+an outer join or a clip, it is alone for a while, even if both come from one event. What a window reads of an event is
+evaluated when it comes, whether or not its window is ever complete: as if it were in a snapshot. An error of any such
+moment is no mistake of the engine.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, combinations, count
 from typing import Final
 
 from streamproof.errors import ERROR_NAMES
 from streamproof.events.compare import explain_difference, same_schema
 from streamproof.events.history import History
+from streamproof.events.schema import BOOL
+from streamproof.plan import nodes
+from streamproof.plan.expr import Lit
 from streamproof.plan.modules import Registry
-from streamproof.plan.nodes import walk
-from streamproof.workbench.advancing import arrived
+from streamproof.plan.nodes import Node, Plan, transform, walk
+from streamproof.plan.windows import Snapshot, Window
+from streamproof.workbench.arrivals import arrived
 from streamproof.workbench.case import Case
 from streamproof.workbench.oracle import CaseOracle
-from streamproof.workbench.partners import with_late_partners
 from streamproof.workbench.schedule import DEFAULTS, LAW_OF, Schedule
 from streamproof.workbench.shrink import shrink
-from streamproof.workbench.subjects import Ran, Subject, prefixes
+from streamproof.workbench.subjects import Subject, SubjectRun, prefixes
 from streamproof.workbench.verdict import TOO_LARGE, Failure, Outcome, Verdict
 
 OF_STREAMS: Final = ("unmatched_retraction", "duplicate_id", "cti_violation", "cti_backwards")
@@ -56,9 +67,9 @@ class Judge:
 
     def compared(self, case: Case, expected: Outcome, actual: Outcome) -> Verdict:
         """What comes of a case if that is what the engine says."""
-        return self._verdict(case, expected, Ran(actual))
+        return self._verdict(case, expected, SubjectRun(actual))
 
-    def _verdict(self, case: Case, expected: Outcome, ran: Ran) -> Verdict:
+    def _verdict(self, case: Case, expected: Outcome, ran: SubjectRun) -> Verdict:
         one, other = expected, ran.outcome
         if expected == TOO_LARGE:
             return Verdict("undecided", "", TOO_LARGE.text, expected, other, self.subject.name)
@@ -70,7 +81,7 @@ class Judge:
             return Verdict("holds", expected=expected, actual=ran.outcome, engine=self.subject.name)
         return Verdict("fails", kind, text, expected, ran.outcome, self.subject.name)
 
-    def _difference(self, case: Case, expected: Outcome, ran: Ran) -> tuple[str, str]:
+    def _difference(self, case: Case, expected: Outcome, ran: SubjectRun) -> tuple[str, str]:
         actual = ran.outcome
         if isinstance(actual, Failure):
             return self._failed(case, expected, actual)
@@ -176,3 +187,52 @@ def _rows_differ(expected: History, actual: History) -> tuple[str, str]:
         return "schema", f"expected the columns {expected.schema}, found {actual.schema}"
     found = explain_difference(expected, actual, numeric_types_loose=False)
     return ("", "") if found is None else ("rows", found)
+
+
+# --- what an engine may see on the way --------------------------------------------------------------------------------
+
+
+MOST: Final = 4  # operators of which every choice is tried; of more, each alone and all together
+
+
+def with_late_partners(plan: Plan) -> Iterator[Plan]:
+    """The plan as it is while partners are still to come: in one of its operators, or in several.
+
+    >>> from streamproof.plan.parse import parse
+    >>> plan = nodes.AntiJoin(nodes.Source("S"), nodes.Source("R"), parse("true"))
+    >>> [type(part).__name__ for late in with_late_partners(plan) for part in nodes.walk(late)]
+    ['AntiJoin', 'Source', 'Where', 'Source']
+    """
+    numbers = range(sum(len(_waiting(node)) for node in nodes.walk(plan)))
+    sizes = range(1, len(numbers) + 1) if len(numbers) <= MOST else (1, len(numbers))
+    for chosen in chain.from_iterable(combinations(numbers, size) for size in sizes):
+        yield _without(plan, chosen)
+
+
+def _waiting(node: Node) -> tuple[str, ...]:
+    """The inputs without which an operator goes on, or the window."""
+    match node:
+        case nodes.Aggregation() | nodes.TopK() | nodes.Uda() | nodes.Udo() if node.window != Snapshot():
+            return ("window",)
+        case nodes.AntiJoin() | nodes.LeftOuter():
+            return ("right",)
+        case nodes.FullOuter():
+            return ("left", "right")
+        case nodes.Clip():
+            return ("by",)
+    return ()
+
+
+def _without(plan: Plan, chosen: Container[int]) -> Plan:
+    numbers = count()
+
+    def change(node: Node) -> Node:
+        late = [name for name in _waiting(node) if next(numbers) in chosen]
+        return replace(node, **{name: _early(getattr(node, name)) for name in late})
+
+    return transform(plan, change)
+
+
+def _early(part: Node | Window) -> Node | Window:
+    """An input before its rows come, or a window that is never incomplete."""
+    return nodes.Where(part, Lit(False, BOOL)) if isinstance(part, Node) else Snapshot()

@@ -6,7 +6,7 @@ gone on with, split into buckets, printed and read back. None of it may change t
 >>> from streamproof.events.stream import PhysicalStream
 >>> plan = nodes.ToPoint(nodes.Source("S"))
 >>> events = [{"kind": "insert", "id": "a", "le": 1, "re": 5, "payload": {"v": 7}}, {"kind": "cti", "t": 9}]
->>> verify_plan(plan, {"S": PhysicalStream.from_dicts(events)}, Options(cases=3, engines=("local",))).verdict
+>>> verify_plan(plan, {"S": PhysicalStream.from_dicts(events)}, VerifyOptions(cases=3, engines=("local",))).verdict
 'holds'
 """
 
@@ -24,12 +24,12 @@ from streamproof.plan import nodes
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Plan
 from streamproof.workbench.bench import engine_names, open_bench
-from streamproof.workbench.case import Case, Stream
+from streamproof.workbench.case import Case, CaseStream
 from streamproof.workbench.concretise import RUNS, schedule_of, with_what_it_needs
 from streamproof.workbench.modules import all_modules
-from streamproof.workbench.runner import Options, Progress, Result, judged
+from streamproof.workbench.results import EngineResult
+from streamproof.workbench.runner import Progress, SuiteResult, VerifyOptions, judged
 from streamproof.workbench.schedule import Schedule
-from streamproof.workbench.tally import Tally
 
 CASES: Final = 40
 AT_ONCE: Final = 10
@@ -39,19 +39,19 @@ MOST_EVENTS: Final = 20_000
 def verify_plan(
     plan: Plan,
     streams: Mapping[str, PhysicalStream],
-    options: Options | None = None,
+    options: VerifyOptions | None = None,
     *,
     name: str = "plan",
     horizon: int | None = None,
     registry: Registry | None = None,
     progress: Progress | None = None,
-) -> Result:
+) -> SuiteResult:
     """Run a plan over streams in many ways on each engine, and hold every result against the oracle."""
-    options = options or Options()
+    options = options or VerifyOptions()
     known = registry or all_modules()
     made = list(_cases(plan, _read_by(plan, streams), name, horizon, options))
     engines = engine_names(options.engines or ("local",))
-    result = Result(name, options.seed or 1, options.oracle, {engine: Tally(engine) for engine in engines})
+    result = SuiteResult(name, options.seed or 1, options.oracle, {engine: EngineResult(engine) for engine in engines})
     result.planned, begun = len(made) * len(engines), monotonic()
     with open_bench(engines, oracle=options.oracle, dsn=options.dsn, registry=known) as bench:
         for engine in engines:
@@ -67,7 +67,7 @@ def verify_plan(
     return result
 
 
-def _read_by(plan: Plan, streams: Mapping[str, PhysicalStream]) -> dict[str, Stream]:
+def _read_by(plan: Plan, streams: Mapping[str, PhysicalStream]) -> dict[str, CaseStream]:
     wanted = nodes.sources(plan)
     missing = [name for name in wanted if name not in streams]
     if missing:
@@ -78,11 +78,11 @@ def _read_by(plan: Plan, streams: Mapping[str, PhysicalStream]) -> dict[str, Str
                 f"{name} has {len(streams[name]):,} events; every case runs over all of them",
                 fix=f"give a part of it, at most {MOST_EVENTS:,} events",
             )
-    return {name: Stream.of(streams[name]) for name in wanted}
+    return {name: CaseStream.of(streams[name]) for name in wanted}
 
 
 def _cases(
-    plan: Plan, streams: Mapping[str, Stream], name: str, horizon: int | None, options: Options
+    plan: Plan, streams: Mapping[str, CaseStream], name: str, horizon: int | None, options: VerifyOptions
 ) -> Iterator[Case]:
     """The plain run first, then drawn ones."""
     chance = random.Random(f"{options.seed or 1}/{name}")  # noqa: S311  # test data, not secrets

@@ -10,9 +10,9 @@ from streamproof.events.advance import Advance
 from streamproof.events.event import Cti, Event, Insert, Retract
 from streamproof.plan import nodes
 from streamproof.workbench import intent as I  # noqa: N812
-from streamproof.workbench.advancing import arrived, let_through
+from streamproof.workbench.arrivals import arrived, let_through
 from streamproof.workbench.case import Case
-from streamproof.workbench.runner import Options, Result, run_suite
+from streamproof.workbench.runner import SuiteResult, VerifyOptions, run_suite
 from streamproof.workbench.suite import Suite
 
 EVENTS: list[Event] = [
@@ -56,5 +56,5 @@ def _cases() -> Iterator[Case]:
     return iter(_scenario().concrete(4, seed=2))
 
 
-def _run() -> Result:
-    return run_suite(Suite("advanced", (_scenario(),), cases=48), Options(engines=("local",), most=1))
+def _run() -> SuiteResult:
+    return run_suite(Suite("advanced", (_scenario(),), cases=48), VerifyOptions(engines=("local",), most=1))

@@ -10,10 +10,10 @@ from streamproof.errors import InputError
 from streamproof.events.stream import PhysicalStream
 from streamproof.generate import Facets, generated
 from streamproof.workbench.concretise import RUNS
-from streamproof.workbench.own_plan import verify_plan
-from streamproof.workbench.runner import Options
+from streamproof.workbench.runner import VerifyOptions
 from streamproof.workbench.schedule import DEFAULTS
 from streamproof.workbench.subjects import LocalSubject
+from streamproof.workbench.user_plan import verify_plan
 
 FOLLOWS = sp.source("S").followed_by(sp.source("R"), "l.k = r.k", select={"k": "l.k"}).plan
 
@@ -24,7 +24,7 @@ def streams() -> dict[str, PhysicalStream]:
 
 
 def test_every_way_of_a_run_is_drawn() -> None:
-    result = verify_plan(FOLLOWS, streams(), Options(cases=40))
+    result = verify_plan(FOLLOWS, streams(), VerifyOptions(cases=40))
     (tally,) = result.tallies.values()
     assert (result.verdict, tally.cases) == ("holds", 40)
     assert set(tally.laws) == set(LocalSubject.laws)
@@ -33,7 +33,7 @@ def test_every_way_of_a_run_is_drawn() -> None:
 
 def test_a_bug_is_found_by_a_plan_of_ones_own() -> None:
     with planted_bug():
-        result = verify_plan(FOLLOWS, streams(), Options(cases=10, shrink_seconds=5))
+        result = verify_plan(FOLLOWS, streams(), VerifyOptions(cases=10, shrink_seconds=5))
     assert (result.verdict, result.stopped) == ("fails", "after a difference")
 
 

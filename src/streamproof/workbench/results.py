@@ -1,4 +1,4 @@
-"""What cases exercised: operators with windows and facets, aggregates, modules, functions, laws.
+"""What a run of a suite gave: how often what was exercised, what held, and what was found; plain data that adds up.
 
 >>> from streamproof.workbench.draw.plans import seeded_case
 >>> seen = Coverage()
@@ -18,10 +18,12 @@ from streamproof.plan import nodes
 from streamproof.plan.aggregates import AGGREGATES
 from streamproof.plan.event_nodes import NODES
 from streamproof.plan.expr import Apply, Call, Cast, Expr, walk
+from streamproof.workbench import repro
 from streamproof.workbench.case import Case
-from streamproof.workbench.draw.operators import BINDERS
 from streamproof.workbench.facets import WORDS
 from streamproof.workbench.holes import WINDOWS
+from streamproof.workbench.repro import Repro
+from streamproof.workbench.verdict import Word, worst
 
 SHOWN: Final = ("shape", "duration", "pattern", "liveliness", "disorder", "speculation", "duplicates")
 """The facets that have a table against operators."""
@@ -79,7 +81,7 @@ def all_ops() -> list[str]:
 
 
 def windowed_ops() -> list[str]:
-    return [node.op for node in nodes.CORE_NODES if node.op not in BINDERS and "window" in node.__dataclass_fields__]
+    return [node.op for node in NODES if issubclass(node, nodes.WindowNode)]
 
 
 def things_of(plan: nodes.Plan) -> Iterator[str]:
@@ -116,3 +118,54 @@ def functions_of(expr: Expr) -> Iterator[str]:
             yield f"function|{part.fn}"
         elif isinstance(part, Cast):
             yield f"function|cast to {part.to.kind}"
+
+
+@dataclass
+class EngineResult:
+    """Of one engine."""
+
+    engine: str
+    words: Counter[str] = field(default_factory=Counter)
+    laws: Counter[str] = field(default_factory=Counter)  # how many cases put each to the test
+    errors: Counter[str] = field(default_factory=Counter)  # both sides say so
+    rows: int = 0
+    events: int = 0
+    seconds: float = 0.0
+    coverage: Coverage = field(default_factory=Coverage)
+    found: list[Repro] = field(default_factory=list)  # shrunk
+
+    @property
+    def cases(self) -> int:
+        return sum(self.words.values())
+
+    @property
+    def verdict(self) -> Word:
+        return worst(word for word, count in self.words.items() if count)  # type: ignore[misc]  # they are words
+
+    def merge(self, other: EngineResult) -> None:
+        """Add what another has seen."""
+        self.words += other.words
+        self.laws += other.laws
+        self.errors += other.errors
+        self.rows += other.rows
+        self.events += other.events
+        self.seconds += other.seconds
+        self.coverage.merge(other.coverage)
+        self.found += other.found
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, as plain data."""
+        return {
+            "engine": self.engine, "words": dict(self.words), "laws": dict(self.laws), "errors": dict(self.errors),
+            "rows": self.rows, "events": self.events, "seconds": self.seconds, "cases": self.coverage.cases,
+            "coverage": dict(self.coverage.counts), "found": [repro.write(one) for one in self.found],
+        }  # fmt: skip
+
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> EngineResult:
+        """The inverse of `as_dict`."""
+        words, laws, errors = (Counter(data[name]) for name in ("words", "laws", "errors"))
+        coverage = Coverage(data["cases"], Counter(data["coverage"]))
+        found = [repro.read(one) for one in data["found"]]
+        numbers = data["rows"], data["events"], data["seconds"]
+        return EngineResult(data["engine"], words, laws, errors, *numbers, coverage, found)

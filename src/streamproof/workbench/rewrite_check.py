@@ -21,12 +21,12 @@ from streamproof.workbench.subjects import OracleSubject
 from streamproof.workbench.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
-    from streamproof.workbench.verify import Judge
+    from streamproof.workbench.judge import Judge
 
 ENGINES: Final = ("local",)
 
 
-class Differs(NamedTuple):
+class Difference(NamedTuple):
     """A case that differs the other way, and by which judge."""
 
     judge: Judge
@@ -34,7 +34,7 @@ class Differs(NamedTuple):
     verdict: Verdict
 
 
-def differing(judge: Judge, cases: Sequence[Case], verdicts: Sequence[Verdict]) -> Iterator[Differs]:
+def differing(judge: Judge, cases: Sequence[Case], verdicts: Sequence[Verdict]) -> Iterator[Difference]:
     """Cases that hold as they ran, and do not the other way."""
     if judge.subject.name not in ENGINES:
         return
@@ -46,7 +46,7 @@ def differing(judge: Judge, cases: Sequence[Case], verdicts: Sequence[Verdict]) 
     others, wanted = [_other_way(case) for case, _, _ in changed], [expected for _, expected, _ in changed]
     for other, verdict in zip(others, judge.verdicts(others, wanted), strict=True):
         if verdict.is_found:
-            yield Differs(judge, other, verdict)
+            yield Difference(judge, other, verdict)
     yield from _in_sql(judge, changed)
 
 
@@ -63,9 +63,9 @@ def _other_way(case: Case) -> Case:
     )  # fmt: skip
 
 
-def _in_sql(judge: Judge, changed: Sequence[tuple[Case, Outcome, Plan]]) -> Iterator[Differs]:
+def _in_sql(judge: Judge, changed: Sequence[tuple[Case, Outcome, Plan]]) -> Iterator[Difference]:
     """The rewritten plans in the database of the oracle."""
-    from streamproof.workbench.verify import Judge  # noqa: PLC0415  # it loads this
+    from streamproof.workbench.judge import Judge  # noqa: PLC0415  # it loads this
 
     sql = Judge(OracleSubject(judge.oracle), judge.oracle)
     judged = [judge.judged_as(replace(case, plan=plan)) for case, _, plan in changed]
@@ -73,7 +73,7 @@ def _in_sql(judge: Judge, changed: Sequence[tuple[Case, Outcome, Plan]]) -> Iter
         alone = replace(judge.judged_as(case), schedule=Schedule(optimise=True))
         verdict = sql.compared(alone, expected, actual)
         if verdict.is_found:
-            yield Differs(sql, alone, verdict)
+            yield Difference(sql, alone, verdict)
 
 
 class _Rewritten:

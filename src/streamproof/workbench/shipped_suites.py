@@ -1,4 +1,8 @@
-"""The scenarios that the shipped suites share: every operator alone, in pairs, in groups, under modules and errors."""
+"""The suites that are shipped, and their scenarios: operators alone, in pairs, in groups, under modules and errors.
+
+>>> [suite.name for suite in SUITES.values()]
+['smoke', 'full', 'large', 'deep', 'fuzz']
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,9 @@ from typing import Final
 
 from streamproof.workbench import intent as I  # noqa: N812  # as testers write it
 from streamproof.workbench.draw.dense import HABITS
+from streamproof.workbench.facets import EventFacets
 from streamproof.workbench.intent import Intent
+from streamproof.workbench.suite import Suite
 
 JOINS: Final = ("join", "left_outer", "full_outer", "followed_by", "lasj", "clip", "union")
 EQUALS: Final = ("coalesce", "stitch", "distinct")
@@ -135,3 +141,72 @@ def longer() -> tuple[Intent, ...]:
 def everything() -> tuple[Intent, ...]:
     """All of them."""
     return (*single(), *pairs(), *groups(), *others(), *edges(), *rewritten(), *longer())
+
+
+def above_real_ones() -> tuple[Intent, ...]:
+    """Streams of as many events as take the ways of code for many rows, of which few are alive together."""
+    a, b = I.stream(), I.stream()
+    some, most = _many(50_000), _many(200_000)
+    return (
+        I.operator(a, among=WINDOWED).over(some).called("large-windows"),
+        I.operator(a, b, among=JOINS).over(some).called("large-joins"),
+        I.operator(a, among=(*LIFETIMES, "where", "select", "to_point")).over(most).called("large-lifetimes"),
+        I.operator(a, among=EQUALS).over(most).called("large-equals"),
+        a.group_apply(lambda g: I.operator(g, among=(*WINDOWED, *EQUALS, "session"))).over(some).called("large-groups"),
+        I.operator(I.operator(a, among=(*LIFETIMES, "where")), among=("agg",)).over(some).called("large-chains"),
+        I.operator(a, among=("agg",)).over(most).called("largest-aggregates"),
+    )
+
+
+def _many(most: int) -> EventFacets:
+    """So many events, and CTIs that come after thousands."""
+    return I.events(
+        least=20_000, most=most, speculative=False, shape=I.one_of("interval", "point"),
+        duration=I.one_of("short", "point", "long"),
+        overlap=I.one_of("low", "medium", "high"),
+        pattern=I.one_of("random", "staggered", "back_to_back", "duplicates"),
+        liveliness=I.one_of("never", "final", 500, 5000), keys=I.one_of("few", 100, 5000, "unique"),
+        disorder=I.one_of("in_order", (0.1, 64), (0.5, 2000)), duplicates=I.one_of("none", "some"),
+    )  # fmt: skip
+
+
+def briefly() -> tuple[Intent, ...]:
+    """Every operator alone and in groups."""
+    one, other = I.stream(), I.stream()
+    return (
+        I.operator(one).called("one-input"),
+        I.operator(one, other).called("two-inputs"),
+        one.group_apply(I.operator).called("groups"),
+    )
+
+
+SUITES: Final = {
+    suite.name: suite
+    for suite in (
+        Suite(
+            "smoke", briefly(), cases=300, slow_cases=60, streams_per_plan=4,
+            about="Seconds: every operator once or twice, alone and in groups.",
+        ),
+        Suite(
+            "full", everything(), cases=12_000, slow_cases=1_200, engines=("local", "spark-buckets"),
+            streams_per_plan=8,
+            about="Minutes: every operator, window, module kind and facet value, pairs of them, every law.",
+        ),
+        Suite(
+            "large", above_real_ones(), cases=140, slow_cases=28, engines=("local", "spark-batch", "spark-stream"),
+            streams_per_plan=1,
+            about="Streams above the real ones: 20,000 to 200,000 events, every operator, on the ways that code takes "
+            "for many rows.",
+        ),
+        Suite(
+            "deep", everything(), cases=1_000_000, slow_cases=50_000, seed=2, engines=("local", "spark-buckets"),
+            streams_per_plan=8,
+            about="As long as you like: the scenarios of full, without an end; give --cases or --time-budget.",
+        ),
+        Suite(
+            "fuzz", (I.random_case().called("anything"),), cases=2000, slow_cases=500, streams_per_plan=1,
+            about="Everything drawn: any plan over dense streams, up to five operators deep, each plan once; for the "
+            "evaluator to judge.",
+        ),
+    )
+}  # fmt: skip

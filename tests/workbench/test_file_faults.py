@@ -9,22 +9,22 @@ from typing import Any
 
 import pytest
 
-from streamproof.engines.local import saving
+from streamproof.engines.local import savepoint
 from streamproof.engines.spark import sinks
 from streamproof.engines.spark.stream import ledger, spool
+from streamproof.workbench import file_faults
 from streamproof.workbench import intent as I  # noqa: N812
-from streamproof.workbench import over_time
-from streamproof.workbench.bench import Bench, open_bench
+from streamproof.workbench.bench import Workbench, open_bench
 from streamproof.workbench.case import Case
 from streamproof.workbench.concretise import concrete_group
-from streamproof.workbench.mishaps import CHANGES, OF_INPUT, OF_OUTPUT
-from streamproof.workbench.suites.scenarios import everything
+from streamproof.workbench.faults import CHANGES, OF_INPUT, OF_OUTPUT
+from streamproof.workbench.shipped_suites import everything
 
 SUMS = I.stream().aggregate(I.window("tumbling")).over(I.events(pattern="dense")).called("sums")
 
 
 @pytest.fixture(scope="module")
-def bench() -> Iterator[Bench]:
+def bench() -> Iterator[Workbench]:
     with open_bench(["local", "spark-buckets"]) as opened:
         yield opened
 
@@ -37,7 +37,7 @@ def over_files(case: Case, what: str) -> Case:
     return replace(case, schedule=replace(case.schedule, files=what, cuts=3))
 
 
-def found(bench: Bench, name: str, cases: list[Case]) -> list[str]:
+def found(bench: Workbench, name: str, cases: list[Case]) -> list[str]:
     return [verdict.text for verdict in bench.judges[name].verdicts(cases) if verdict.is_found]
 
 
@@ -57,26 +57,26 @@ def only_younger(known: ledger.FileLedger, listing: ledger.Listing) -> list[Path
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_what_is_changed_is_refused_or_harmless(bench: Bench, what: str) -> None:
+def test_what_is_changed_is_refused_or_harmless(bench: Workbench, what: str) -> None:
     for intent in everything()[::12]:
         assert found(bench, "local", [changed(case, what) for case in concrete_group(intent, 2, seed=5, size=1)]) == []
 
 
 @pytest.mark.parametrize("what", [*OF_INPUT, *OF_OUTPUT])
-def test_what_happens_to_files_is_refused_or_harmless(bench: Bench, what: str) -> None:
+def test_what_happens_to_files_is_refused_or_harmless(bench: Workbench, what: str) -> None:
     for intent in everything()[::14]:
         cases = [over_files(case, what) for case in concrete_group(intent, 2, seed=5, size=1)]
         assert found(bench, "spark-buckets", cases) == []
 
 
 PLANTED: dict[str, tuple[Any, str, Callable[..., Any], str]] = {
-    "emission": (saving, "refuse_other", nothing, "local"),
-    "horizon": (saving, "refuse_other", nothing, "local"),
+    "emission": (savepoint, "refuse_other", nothing, "local"),
+    "horizon": (savepoint, "refuse_other", nothing, "local"),
     "late": (ledger.FileLedger, "new", only_younger, "spark-buckets"),
     "grown": (ledger, "_refuse_changed", nothing, "spark-buckets"),
     "replaced": (ledger, "_refuse_changed", nothing, "spark-buckets"),
     "renamed": (ledger.FileLedger, "_refuse_renamed", nothing, "spark-buckets"),
-    "half": (over_time, "refuse_unfinished", nothing, "spark-buckets"),
+    "half": (file_faults, "refuse_unfinished", nothing, "spark-buckets"),
     "killed": (spool, "_remove_unfinished", nothing, "spark-buckets"),
     "gone": (sinks, "refuse_other_place", nothing, "spark-buckets"),
     "emptied": (sinks, "refuse_other_place", nothing, "spark-buckets"),
@@ -85,7 +85,7 @@ PLANTED: dict[str, tuple[Any, str, Callable[..., Any], str]] = {
 
 
 @pytest.mark.parametrize("what", PLANTED)
-def test_a_defect_in_what_refuses_is_found(bench: Bench, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_defect_in_what_refuses_is_found(bench: Workbench, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     place, name, bug, engine = PLANTED[what]
     alter = changed if engine == "local" else over_files
     cases = [alter(case, what) for case in drawn(12)]

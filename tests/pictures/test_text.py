@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from streamproof.events.event import Cti, Event, Insert, Retract
 from streamproof.events.history import History
-from streamproof.events.marbles import marbles
 from streamproof.events.physical import to_history
 from streamproof.events.schema import Schema
 from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.pictures.text import marbles
 from tests.events.strategies import SMALL, legal_events
 
 
