@@ -27,13 +27,12 @@ from streamproof.qos.admission import admit
 from streamproof.qos.arrivals import TokenBucket
 from streamproof.qos.costs import declared
 from streamproof.qos.demand import Demand
-from streamproof.qos.replay import Replay
 from streamproof.qos.scheduler import QedScheduler
 from streamproof.qos.server import QueryServer
 from streamproof.qos.service import QoS, RateLatency
-from streamproof.qos.serving import serve
+from streamproof.qos.serving import EventReplay, serve
 from streamproof.qos.simulate import Scenario, make_scenario, plan_for, run_policy
-from streamproof.qos.tasks import Cost, Flow, Input, Query
+from streamproof.qos.tasks import Cost, Flow, QosQuery, QueryInput
 from streamproof.qos.verifier import Machine, SchedulabilityVerifier
 
 
@@ -43,13 +42,17 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def many_queries(count: int) -> tuple[list[Query], Fraction]:
+def many_queries(count: int) -> tuple[list[QosQuery], Fraction]:
     """Queries with wishes, and the operations per ms that they need."""
     draw = random.Random(5)
     queries = [
-        Query(
+        QosQuery(
             f"q{n}",
-            (Input(Cost(draw.randint(10, 1000)), TokenBucket(draw.randint(1, 20), f"{draw.randint(1, 1000)}/100000")),),
+            (
+                QueryInput(
+                    Cost(draw.randint(10, 1000)), TokenBucket(draw.randint(1, 20), f"{draw.randint(1, 1000)}/100000")
+                ),
+            ),
             qos=QoS(Fraction(draw.randint(500, 60_000))),
         )
         for n in range(count)
@@ -107,7 +110,8 @@ def simulation() -> dict[str, float]:
     """Tasks per CPU second, compiled and by parts."""
     machine = Machine.of(1000, policy="b-qed")
     queries = [
-        Query(f"q{n}", (Input(Cost(100), TokenBucket(5, "1/2")),), service=RateLatency("1/2", 20)) for n in range(15)
+        QosQuery(f"q{n}", (QueryInput(Cost(100), TokenBucket(5, "1/2")),), service=RateLatency("1/2", 20))
+        for n in range(15)
     ]
     flows = SchedulabilityVerifier(machine).check(queries).flows
     scenario = make_scenario(flows, machine, duration=20_000)
@@ -125,8 +129,8 @@ def overhead(queries: int, duration: float) -> dict[str, float]:
     schema = Schema.of({"k": "string", "v": "int64"}, unit="ms")
     server, inputs = QueryServer(share="1"), {}
     stream = sp.generated(schema, 4000, 1, Facets(shape="point"))
-    span = Replay.of(stream).times[-1]
-    replay = Replay.of(stream, speed=Fraction(span / (1000 * duration)).limit_denominator(1000))
+    span = EventReplay.of(stream).times[-1]
+    replay = EventReplay.of(stream, speed=Fraction(span / (1000 * duration)).limit_denominator(1000))
     plan = sp.source("S").where("v > 0")
     for number in range(queries):
         name = f"q{number}"

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from streamproof.pictures.service_curves import draw_curves, draw_lines
 from streamproof.qos.config import load_config
-from streamproof.qos.experiments import sweep
 from streamproof.qos.simulate import POLICIES
-from streamproof.qos.study import study
+from streamproof.qos.study import study, sweep
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "examples/qos"

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamproof.events.schema import Schema, decimal, parse_type
-from streamproof.generate.boundaries import boundary_values
 from streamproof.generate.facets import Facets, Values
-from streamproof.generate.payload import Payload, frequencies
+from streamproof.generate.payload import Payload, boundary_values, frequencies
 from streamproof.generate.stream import generated
 from tests.generate.space import EVERY_TYPE, Words, facet_words
 

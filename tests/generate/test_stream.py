@@ -24,8 +24,8 @@ from streamproof.generate.describe import describe
 from streamproof.generate.draws import part_of
 from streamproof.generate.facets import Facets
 from streamproof.generate.lifetimes import lifetimes
-from streamproof.generate.sequence import Sequence
-from streamproof.generate.stream import _Writer, generate, generated
+from streamproof.generate.sequence import RowSequence
+from streamproof.generate.stream import _RowWriter, generate, generated
 from tests.generate.space import EVERY_TYPE, Words, covering, facet_words, own_pattern
 
 SMALL = Schema.of({"k": "string", "v": "int64"})
@@ -83,8 +83,8 @@ def test_chunks_are_parts_of_one_stream(words: Words, count: int, seed: int, row
 def test_the_size_of_a_block_is_of_no_consequence(words: Words, seed: int, block: int) -> None:
     facets = Facets(**words)
     lives = lifetimes(facets, 60, seed=seed)
-    writer = _Writer.of(SMALL, facets, lives, seed=seed)
-    parts = Sequence.of(lives, facets, seed=seed, block=block).parts()
+    writer = _RowWriter.of(SMALL, facets, lives, seed=seed)
+    parts = RowSequence.of(lives, facets, seed=seed, block=block).parts()
     stream = PhysicalStream.concat(PhysicalStream(SMALL, writer.table(rows)) for rows in parts)
     assert stream == generated(SMALL, 60, seed, facets)
 
@@ -197,7 +197,7 @@ def test_counts_and_seeds_are_checked(arguments: Any, what: str) -> None:
 def test_memory_does_not_grow_with_the_stream() -> None:
     facets = Facets(disorder="highly", speculation="mixed", shape="interval")
     lives = lifetimes(facets, 300_000, seed=1)
-    sequence = Sequence.of(lives, facets, seed=1, block=4096)
+    sequence = RowSequence.of(lives, facets, seed=1, block=4096)
     assert max(len(part) for part in sequence.parts()) < 4096 * 6
 
 

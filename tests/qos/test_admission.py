@@ -15,7 +15,7 @@ from streamproof.qos.curves import piecewise, staircase
 from streamproof.qos.demand import Demand
 from streamproof.qos.service import QoS, RateLatency, ServiceCurve
 from streamproof.qos.simulate import make_scenario, run_policy
-from streamproof.qos.tasks import Cost, Input, Query
+from streamproof.qos.tasks import Cost, QosQuery, QueryInput
 from streamproof.qos.verifier import Machine, Policy, SchedulabilityVerifier, slack, with_capacity
 from tests.qos.sets import random_set
 from tests.qos.worked import QUERIES, machine
@@ -77,7 +77,7 @@ def test_remedies_are_true_and_sharp() -> None:
 def _check_remedies(refused: Refused, on: Machine) -> int:
     query, count = refused.query, 0
 
-    def admits(changed: Query, machine: Machine = on) -> bool:
+    def admits(changed: QosQuery, machine: Machine = on) -> bool:
         return SchedulabilityVerifier(machine).check([*refused.accepted, changed], first=False).schedulable
 
     for name, value in refused.remedies.items():
@@ -114,7 +114,7 @@ def test_the_order_of_registration_decides_who_stays_out() -> None:
 
 
 def test_a_backlog_that_cannot_hold_a_burst_is_refused() -> None:
-    query = Query("small", (Input(Cost(1), TokenBucket(10, "1/100")),), qos=QoS("1 s", 5))
+    query = QosQuery("small", (QueryInput(Cost(1), TokenBucket(10, "1/100")),), qos=QoS("1 s", 5))
     (refused,) = admit([query], machine("qed"))
     assert refused.text == (
         "small wants a backlog of at most 5, but 10 may come at once; a backlog of 10 is the least that can be kept"
@@ -123,7 +123,7 @@ def test_a_backlog_that_cannot_hold_a_burst_is_refused() -> None:
 
 
 def test_a_wish_becomes_the_least_reservation() -> None:
-    query = Query("w", (Input(Cost(100), TokenBucket(10, 1)),), qos=QoS("30 ms", 15))
+    query = QosQuery("w", (QueryInput(Cost(100), TokenBucket(10, 1)),), qos=QoS("30 ms", 15))
     (found,) = admit([query], machine("qed"))
     assert isinstance(found, Admitted)
     assert found.flows[0].service == RateLatency(1, 5)  # σ + ρT <= 15
@@ -131,9 +131,9 @@ def test_a_wish_becomes_the_least_reservation() -> None:
 
 
 def test_several_inputs_add_their_demands() -> None:
-    both = Query(
+    both = QosQuery(
         "join",
-        (Input(Cost(300), TokenBucket(2, "1/2"), "l"), Input(Cost(500), TokenBucket(3, 1), "r")),
+        (QueryInput(Cost(300), TokenBucket(2, "1/2"), "l"), QueryInput(Cost(500), TokenBucket(3, 1), "r")),
         service=RateLatency(1, 10),
     )
     (found,) = admit([both], machine("qed"))
@@ -144,8 +144,8 @@ def test_several_inputs_add_their_demands() -> None:
 
 
 def test_a_cost_with_a_quantile_is_told() -> None:
-    query = Query(
-        "n", (Input(Cost(100, deviation=10, quantile="0.999"), TokenBucket(1, 1)),), service=RateLatency(1, 9)
+    query = QosQuery(
+        "n", (QueryInput(Cost(100, deviation=10, quantile="0.999"), TokenBucket(1, 1)),), service=RateLatency(1, 9)
     )
     (found,) = admit([query], machine("qed"))
     assert found.as_dict()["cost"] == {"n": {"quantile": 0.999, "ops": 131.0}}
@@ -154,9 +154,13 @@ def test_a_cost_with_a_quantile_is_told() -> None:
 def test_a_thousand_queries_of_which_some_are_refused() -> None:
     draw = random.Random(5)
     queries = [
-        Query(
+        QosQuery(
             f"q{n}",
-            (Input(Cost(draw.randint(10, 1000)), TokenBucket(draw.randint(1, 20), f"{draw.randint(1, 1000)}/100000")),),
+            (
+                QueryInput(
+                    Cost(draw.randint(10, 1000)), TokenBucket(draw.randint(1, 20), f"{draw.randint(1, 1000)}/100000")
+                ),
+            ),
             qos=QoS(Fraction(draw.randint(500, 60_000))),
         )
         for n in range(1000)
@@ -195,8 +199,8 @@ def test_curves_of_any_shape_are_admitted_and_keep_their_bounds() -> None:
     bursty = ArrivalCurve(staircase(2, 40, jitter=10))
     bent = ServiceCurve(piecewise([(0, 0), (15, 0), (35, 1)], rate="1/4"))
     queries = [
-        Query("bent", (Input(Cost(300), bursty),), service=bent),
-        Query("plain", (Input(Cost(200), TokenBucket(3, "1/10", peak=1)),), service=RateLatency("1/5", 8)),
+        QosQuery("bent", (QueryInput(Cost(300), bursty),), service=bent),
+        QosQuery("plain", (QueryInput(Cost(200), TokenBucket(3, "1/10", peak=1)),), service=RateLatency("1/5", 8)),
     ]
     on = Machine.of(100, policy="qed", test="policed")
     decisions = admit(queries, on)

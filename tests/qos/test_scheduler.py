@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from streamproof.qos.curves import piecewise
-from streamproof.qos.deadlines import CurveDeadlines, deadlines_for
-from streamproof.qos.priority import PriorityOrderList
-from streamproof.qos.scheduler import QedScheduler
+from streamproof.qos.scheduler import CurveDeadlines, PriorityOrderList, QedScheduler, deadlines_for
 from streamproof.qos.service import RateLatency, ServiceCurve
 from streamproof.qos.simulate import Scenario, make_scenario, plan_for, run_policy
 from streamproof.qos.simulation_loop import curve_deadlines

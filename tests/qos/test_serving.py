@@ -14,10 +14,9 @@ from streamproof.generate import Facets
 from streamproof.language.eql import loads
 from streamproof.qos.arrivals import TokenBucket
 from streamproof.qos.costs import declared, measured
-from streamproof.qos.replay import Replay
-from streamproof.qos.server import Admitted, QueryServer, Refused
+from streamproof.qos.server import QueryServer, RegisteredQuery, RejectedQuery
 from streamproof.qos.service import QoS
-from streamproof.qos.serving import serve
+from streamproof.qos.serving import EventReplay, serve
 
 SCHEMA = Schema.of({"k": "string", "v": "int64"}, unit="ms")
 PLANS = {
@@ -28,10 +27,10 @@ PLANS = {
 WISHES = {"positive": QoS("2 s", 20_000), "mean": QoS("3 s"), "highest": QoS("4 s")}
 
 
-def replay(rows: int, seconds: float, seed: int = 1) -> Replay:
+def replay(rows: int, seconds: float, seed: int = 1) -> EventReplay:
     stream = sp.generated(SCHEMA, rows, seed, Facets(shape="point"))
-    span = Replay.of(stream).times[-1]
-    return Replay.of(stream, speed=Fraction(span / (1000 * seconds)).limit_denominator(1000))
+    span = EventReplay.of(stream).times[-1]
+    return EventReplay.of(stream, speed=Fraction(span / (1000 * seconds)).limit_denominator(1000))
 
 
 def test_three_streams_are_served_and_their_results_are_right() -> None:
@@ -43,7 +42,7 @@ def test_three_streams_are_served_and_their_results_are_right() -> None:
         promise = server.register(
             plan, WISHES[name], name=name, arrival=stream.arrival(), cost=cost, window=window, schemas={"S": SCHEMA}
         )
-        assert isinstance(promise, Admitted), promise.text
+        assert isinstance(promise, RegisteredQuery), promise.text
         inputs[name], outputs[name] = {"S": stream}, []
     found = serve(server, inputs).run(2.5, on_output=lambda name, batches: outputs[name].extend(batches))
     for name, plan in PLANS.items():
@@ -92,7 +91,7 @@ def test_a_query_that_does_not_fit_is_refused_with_a_latency_that_does() -> None
     heavy = server.register(PLANS["mean"], QoS("60 s"), name="hourly", cost=declared(400), **given)  # type: ignore[arg-type]
     assert heavy.admitted
     refused = server.register(PLANS["positive"], QoS("500 ms"), name="alerts", cost=declared(20), **given)  # type: ignore[arg-type]
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RejectedQuery)
     assert refused.text.startswith("alerts wants 500 ms: at ")
     assert "ms of blocking by `hourly` exceeds the supply by" in refused.text
     least = Fraction(str(refused.remedies["max_latency_ms"]))
@@ -137,5 +136,5 @@ def test_a_wish_in_eql_is_the_wish() -> None:
     plan = loads("SELECT count(*) AS n FROM S ON ARRIVAL WINDOW 1s QOS LATENCY 900ms BACKLOG 1000")
     given = {"arrival": TokenBucket(10, "1/10"), "schemas": {"S": SCHEMA}, "cost": declared(1)}
     found = QueryServer().register(plan, name="counted", **given)  # type: ignore[arg-type]
-    assert isinstance(found, Admitted)
+    assert isinstance(found, RegisteredQuery)
     assert found.bound == (900, 100)

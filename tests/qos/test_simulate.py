@@ -8,9 +8,9 @@ from fractions import Fraction
 import pytest
 
 from streamproof.errors import PlanError
-from streamproof.qos.experiments import sweep
 from streamproof.qos.service import RateLatency
 from streamproof.qos.simulate import simulate
+from streamproof.qos.study import sweep
 from streamproof.qos.tasks import Cost
 from streamproof.qos.verifier import SchedulabilityVerifier
 from tests.qos.sets import random_set

@@ -6,13 +6,13 @@ from fractions import Fraction
 
 from streamproof.qos.arrivals import TokenBucket
 from streamproof.qos.service import RateLatency
-from streamproof.qos.tasks import Cost, Input, Query
+from streamproof.qos.tasks import Cost, QosQuery, QueryInput
 from streamproof.qos.verifier import Machine, Policy, Test
 
 QUERIES = (
-    Query("Q1", (Input(Cost(200), TokenBucket(10, 1)),), service=RateLatency(1, 20)),
-    Query("Q2", (Input(Cost(400), TokenBucket(5, "1/2")),), service=RateLatency("1/2", 10)),
-    Query("Q3", (Input(Cost(40_000), TokenBucket(1, "1/250")),), "window", service=RateLatency("1/150", 50)),
+    QosQuery("Q1", (QueryInput(Cost(200), TokenBucket(10, 1)),), service=RateLatency(1, 20)),
+    QosQuery("Q2", (QueryInput(Cost(400), TokenBucket(5, "1/2")),), service=RateLatency("1/2", 10)),
+    QosQuery("Q3", (QueryInput(Cost(40_000), TokenBucket(1, "1/250")),), "window", service=RateLatency("1/150", 50)),
 )
 
 

@@ -21,11 +21,11 @@ from streamproof.engines.local.warming import is_cold
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.files import read
 from streamproof.events.files.writer import check_target, replacing
-from streamproof.qos import serve_report
+from streamproof.qos import observed
 from streamproof.qos.costs import PushCost, measured
-from streamproof.qos.replay import Replay
+from streamproof.qos.observed import HEADER, row
 from streamproof.qos.serve_config import load_serve_config
-from streamproof.qos.serve_report import HEADER, row
+from streamproof.qos.serving import EventReplay
 from streamproof.qos.serving import serve as make_ready
 
 if TYPE_CHECKING:
@@ -65,15 +65,15 @@ def serve(
     for found in registrations:
         (note if found.admitted else print_line)(found.text)
     serving = _run(read_config, replays, duration or read_config.seconds, quiet=quiet or json)
-    result = serve_report.as_dict(serving, registrations)
+    result = observed.as_dict(serving, registrations)
     if report is not None:
-        text = serve_report.page(serving, registrations) if report.suffix == ".html" else jsonlib.dumps(result)
+        text = observed.page(serving, registrations) if report.suffix == ".html" else jsonlib.dumps(result)
         with replacing(Path(os.path.realpath(report)), overwrite=True) as place:
             place.write_text(text, encoding="utf-8")
     if json:
         print_line(jsonlib.dumps(result, ensure_ascii=False))
     else:
-        show_pairs([serve_report.row(found) for found in serving.observed.values()], header=serve_report.HEADER)
+        show_pairs([observed.row(found) for found in serving.observed.values()], header=observed.HEADER)
         note(f"{serving.elapsed:.1f} s; pushes {serving.busy_share:.1%}, scheduling {serving.scheduling_share:.1%}")
     if any(not found.admitted for found in registrations) or any(o.missed for o in serving.observed.values()):
         raise typer.Exit(1)
@@ -88,10 +88,10 @@ def _check_report(report: Path | None, *, overwrite: bool) -> None:
     check_target(Path(os.path.realpath(report)), overwrite=overwrite)
 
 
-def _register(config: ServeConfig, modules: list[str]) -> tuple[list[Registration], dict[str, dict[str, Replay]]]:
+def _register(config: ServeConfig, modules: list[str]) -> tuple[list[Registration], dict[str, dict[str, EventReplay]]]:
     """Ask for admission of every query in turn; the replays of those that are admitted."""
     registrations: list[Registration] = []
-    replays: dict[str, dict[str, Replay]] = {}
+    replays: dict[str, dict[str, EventReplay]] = {}
     for query in config.queries:
         streams = _replays(config, query)
         try:
@@ -104,18 +104,20 @@ def _register(config: ServeConfig, modules: list[str]) -> tuple[list[Registratio
     return registrations, replays
 
 
-def _replays(config: ServeConfig, query: ServeQuery) -> dict[str, Replay]:
+def _replays(config: ServeConfig, query: ServeQuery) -> dict[str, EventReplay]:
     found = {}
     for name, given in query.inputs.items():
         mapping = mapping_for(name, [given.mapping] if given.mapping else [])
         try:
-            found[name] = Replay.of(read(given.file, mapping=mapping).stream(), speed=config.speed)
+            found[name] = EventReplay.of(read(given.file, mapping=mapping).stream(), speed=config.speed)
         except InputError as error:
             raise error.within(f'query "{query.name}", input {name}') from None
     return found
 
 
-def _admit(config: ServeConfig, query: ServeQuery, streams: Mapping[str, Replay], modules: list[str]) -> Registration:
+def _admit(
+    config: ServeConfig, query: ServeQuery, streams: Mapping[str, EventReplay], modules: list[str]
+) -> Registration:
     arrivals = {name: given.arrival or streams[name].arrival() for name, given in query.inputs.items()}
     cost: Costs
     if isinstance(query.cost, PushCost):
@@ -133,7 +135,9 @@ def _admit(config: ServeConfig, query: ServeQuery, streams: Mapping[str, Replay]
     )
 
 
-def _run(config: ServeConfig, replays: Mapping[str, Mapping[str, Replay]], seconds: float, *, quiet: bool) -> Serving:
+def _run(
+    config: ServeConfig, replays: Mapping[str, Mapping[str, EventReplay]], seconds: float, *, quiet: bool
+) -> Serving:
     serving = make_ready(config.server, replays)
     with _live(quiet=quiet or not err.is_terminal) as tick:
         return serving.run(seconds, on_tick=tick)

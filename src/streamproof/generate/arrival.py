@@ -3,7 +3,7 @@
 A *turn* is ``3·place + phase``: before the event of that place, in its turn, or after it.
 
 >>> facets = Facets(disorder=(0.5, 3), duration=5)
->>> arrival = Arrival.of(lifetimes(facets, 6, seed=4), facets, seed=4)
+>>> arrival = ArrivalTurns.of(lifetimes(facets, 6, seed=4), facets, seed=4)
 >>> index = np.arange(6)
 >>> arrival.late(index).tolist()
 [True, True, False, True, False, False]
@@ -23,9 +23,9 @@ import numpy as np
 from streamproof.events.order import Flags, Ints
 from streamproof.generate.draws import below, exactly, key_of, part_of, words
 from streamproof.generate.facets import Facets
-from streamproof.generate.lifetimes import Lifetimes, lifetimes
+from streamproof.generate.lifetimes import EventLifetimes, lifetimes
 
-__all__ = ["AFTER", "BEFORE", "IN_TURN", "PHASES", "Arrival", "Facets", "lifetimes"]
+__all__ = ["AFTER", "BEFORE", "IN_TURN", "PHASES", "ArrivalTurns", "Facets", "lifetimes"]
 
 BEFORE: Final = 0
 IN_TURN: Final = 1
@@ -35,21 +35,21 @@ _PATIENCE: Final = 512  # places that are searched one by one for an event in it
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class ArrivalTurns:
     """The turn of every event, each a function of the event's index."""
 
-    lives: Lifetimes
+    lives: EventLifetimes
     wanted: int  # late events
     places: int
     able: int  # only the events before this one can be late: the last start comes after all others
     keys: tuple[int, int]  # for which are late, and by how much
 
     @staticmethod
-    def of(lives: Lifetimes, facets: Facets, *, seed: int) -> Arrival:
+    def of(lives: EventLifetimes, facets: Facets, *, seed: int) -> ArrivalTurns:
         numbers, count = facets.numbers, lives.count
         wanted = part_of(count, numbers.late)
         able = int(lives.first_from(lives.starts(np.array([count - 1])))[0]) if wanted else 0
-        return Arrival(
+        return ArrivalTurns(
             lives, min(wanted, able), numbers.places, able, (key_of(seed, "late"), key_of(seed, "places"))
         )  # fmt: skip
 

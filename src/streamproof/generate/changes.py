@@ -14,11 +14,11 @@ import numpy as np
 from streamproof.events.order import Flags, Ints, Words
 from streamproof.events.stream import INSERT, RETRACT
 from streamproof.events.time import FOREVER
-from streamproof.generate.arrival import AFTER, BEFORE, IN_TURN, PHASES, Arrival
+from streamproof.generate.arrival import AFTER, BEFORE, IN_TURN, PHASES, ArrivalTurns
 from streamproof.generate.draws import below, exactly, key_of, part_of, words
 from streamproof.generate.facets import Change, Facets
-from streamproof.generate.lifetimes import Lifetimes
-from streamproof.generate.rows import GUESS, OWN_ID, Rows
+from streamproof.generate.lifetimes import EventLifetimes
+from streamproof.generate.rows import GUESS, OWN_ID, DraftRows
 
 LONGEST: Final = 4  # changes of one event
 WAIT: Final = 16  # the most places between one change and the next
@@ -37,11 +37,11 @@ class _Block(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class EventChanges:
     """Makes the rows of events, each a function of the event's index."""
 
-    lives: Lifetimes
-    arrival: Arrival
+    lives: EventLifetimes
+    arrival: ArrivalTurns
     edges: bool
     start: int
     change: Change
@@ -49,12 +49,12 @@ class Changes:
     seed: int
 
     @staticmethod
-    def of(lives: Lifetimes, arrival: Arrival, facets: Facets, *, seed: int) -> Changes:
+    def of(lives: EventLifetimes, arrival: ArrivalTurns, facets: Facets, *, seed: int) -> EventChanges:
         numbers = facets.numbers
         wanted = part_of(lives.count, numbers.speculated)
-        return Changes(lives, arrival, facets.shape == "edge", facets.start, numbers.change, wanted, seed)
+        return EventChanges(lives, arrival, facets.shape == "edge", facets.start, numbers.change, wanted, seed)
 
-    def rows(self, first: int, last: int) -> Rows:
+    def rows(self, first: int, last: int) -> DraftRows:
         """The rows of the events ``first`` to ``last``, event by event, each event's in the order they must come."""
         event = np.arange(first, last)
         le, re = self.lives.starts(event), self.lives.ends(event)
@@ -86,7 +86,7 @@ class Changes:
         own = (self._draw("id", block.event) & np.uint64(1)).astype(np.bool_)
         return np.flatnonzero(full & (own == own_id))
 
-    def _guesses(self, block: _Block) -> list[Rows]:
+    def _guesses(self, block: _Block) -> list[DraftRows]:
         """Inserts of guesses, always in turn; a guess under the event's id goes right before the event comes."""
         if self.change not in ("full", "mixed"):
             return []
@@ -94,16 +94,16 @@ class Changes:
         gone = self._taken_back(block, same, block.turn[same], GUESS)
         return [self._guess(block, own, OWN_ID | GUESS), self._guess(block, same, GUESS), gone]
 
-    def _retracted_guesses(self, block: _Block) -> list[Rows]:
+    def _retracted_guesses(self, block: _Block) -> list[DraftRows]:
         if self.change not in ("full", "mixed"):
             return []
         own = self._guessed(block, own_id=True)
         place = block.event[own] + below(self._draw("gone", block.event[own]), WAIT + 1)
         return [self._taken_back(block, own, self._after(place), OWN_ID | GUESS)]
 
-    def _guess(self, block: _Block, at: Ints, tag: int) -> Rows:
+    def _guess(self, block: _Block, at: Ints, tag: int) -> DraftRows:
         event = block.event[at]
-        return Rows.of(
+        return DraftRows.of(
             INSERT,
             turn=event * PHASES + IN_TURN,
             event=event,
@@ -112,9 +112,9 @@ class Changes:
             tag=tag,
         )
 
-    def _taken_back(self, block: _Block, at: Ints, turn: Ints, tag: int) -> Rows:
+    def _taken_back(self, block: _Block, at: Ints, turn: Ints, tag: int) -> DraftRows:
         le, re = block.le[at], self._inserted(block.re[at])
-        return Rows.of(RETRACT, turn=turn, event=block.event[at], le=le, re=re, re_new=le, tag=tag)
+        return DraftRows.of(RETRACT, turn=turn, event=block.event[at], le=le, re=re, re_new=le, tag=tag)
 
     def _inserted(self, re: Ints) -> Ints:
         return np.full(len(re), FOREVER) if self.edges else re
@@ -123,18 +123,18 @@ class Changes:
         """The turn after the event of a place, or after the last."""
         return np.minimum(place, self.lives.count - 1) * PHASES + AFTER
 
-    def _inserts(self, block: _Block) -> list[Rows]:
+    def _inserts(self, block: _Block) -> list[DraftRows]:
         """The inserts of all events, and the changes of their ends."""
         ends = [self._inserted(block.re)]
         if self.change not in ("none", "full"):
             ends = self._believed(block)
-        rows = [Rows.of(INSERT, turn=block.turn, event=block.event, le=block.le, re=ends[0])]
+        rows = [DraftRows.of(INSERT, turn=block.turn, event=block.event, le=block.le, re=ends[0])]
         place = block.turn // PHASES
         for number, (old, new) in enumerate(pairwise(ends)):
             place = place + below(self._draw(f"wait {number}", block.event), WAIT + 1)
             at = np.flatnonzero(old != new)
             turn, le = self._after(place[at]), block.le[at]
-            rows.append(Rows.of(RETRACT, turn=turn, event=block.event[at], le=le, re=old[at], re_new=new[at]))
+            rows.append(DraftRows.of(RETRACT, turn=turn, event=block.event[at], le=le, re=old[at], re_new=new[at]))
         return rows
 
     def _believed(self, block: _Block) -> list[Ints]:
@@ -163,14 +163,14 @@ class Changes:
         aside = np.where(end < FOREVER, end + 1, np.maximum(block.le, self.start) + 1)
         return np.where(other == end, aside, other)
 
-    def _end_edges(self, block: _Block) -> Rows:
+    def _end_edges(self, block: _Block) -> DraftRows:
         """The retractions that end edge events, when time has come that far."""
         at = np.flatnonzero(block.re < FOREVER)
         le, re, insert = block.le[at], block.re[at], block.turn[at]
         when = self.lives.first_from(re) * PHASES + BEFORE
         turn = np.where(when > insert, when, np.maximum(insert, self._after(insert // PHASES)))
         forever = np.full(len(at), FOREVER)
-        return Rows.of(RETRACT, turn=turn, event=block.event[at], le=le, re=forever, re_new=re)
+        return DraftRows.of(RETRACT, turn=turn, event=block.event[at], le=le, re=forever, re_new=re)
 
 
 def _longer(block: _Block, draw: Words) -> Ints:
@@ -187,7 +187,7 @@ def _shorter(block: _Block, draw: Words, start: int) -> Ints:
     return np.where(block.re == FOREVER, np.minimum(soon, FOREVER), sooner)
 
 
-def _by_event(steps: list[Rows], first: int, count: int) -> Rows:
+def _by_event(steps: list[DraftRows], first: int, count: int) -> DraftRows:
     """The rows of all steps, event by event, and for each event in the order of the steps."""
     if len(steps) == 1:
         return steps[0]
@@ -197,7 +197,7 @@ def _by_event(steps: list[Rows], first: int, count: int) -> Rows:
         ordinals.append(before[step.event - first])
         before[step.event - first] += 1
     offset = np.cumsum(before) - before
-    rows = Rows.concat(steps)
+    rows = DraftRows.concat(steps)
     order = np.empty(len(rows), np.int64)
     order[offset[rows.event - first] + np.concatenate(ordinals)] = np.arange(len(rows))
     return rows.take(order)

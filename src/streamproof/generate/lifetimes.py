@@ -28,7 +28,7 @@ ENDLESS: Final = 16  # the most events that have no start either, where the dura
 _NOMINAL: Final = Fraction(11)  # how far apart infinite lifetimes start, divided by the overlap: as short ones
 
 
-class Lifetimes(Protocol):
+class EventLifetimes(Protocol):
     """The lifetimes of a stream's events, each a function of the event's index."""
 
     @property
@@ -47,10 +47,10 @@ class Lifetimes(Protocol):
         ...
 
 
-def lifetimes(facets: Facets, count: int, *, seed: int) -> Lifetimes:
+def lifetimes(facets: Facets, count: int, *, seed: int) -> EventLifetimes:
     """The lifetimes that the facets speak of."""
     if callable(facets.pattern):
-        known: Lifetimes = _from_function(facets, count)
+        known: EventLifetimes = _from_function(facets, count)
     else:
         known = _slots(facets, count, seed)
     share = facets.numbers.copies
@@ -131,7 +131,7 @@ class Given:
 class Copied:
     """Other lifetimes, where exactly so many events are copies of the one before."""
 
-    of: Lifetimes
+    of: EventLifetimes
     key: int
     copies: int
 
@@ -160,7 +160,7 @@ class Copied:
         return _step_up(self, self.of.first_from(time), time)
 
 
-def _step_up(lives: Lifetimes, index: Ints, time: Ints) -> Ints:
+def _step_up(lives: EventLifetimes, index: Ints, time: Ints) -> Ints:
     """From indices that are too low, or right, to the first events that start at ``time`` or later."""
     asking = np.flatnonzero(index < lives.count)
     while len(asking):

@@ -27,12 +27,11 @@ from streamproof.events.order import Flags
 from streamproof.events.schema import Schema
 from streamproof.events.stream import CTI, RETRACT, PhysicalStream
 from streamproof.generate.draws import MOST
-from streamproof.generate.facets import Facets
-from streamproof.generate.lifetimes import Lifetimes, lifetimes
+from streamproof.generate.facets import Facets, whole
+from streamproof.generate.lifetimes import EventLifetimes, lifetimes
 from streamproof.generate.payload import Payload
-from streamproof.generate.rows import GUESS, PREFIXES, Rows
-from streamproof.generate.sequence import Sequence
-from streamproof.generate.words import whole
+from streamproof.generate.rows import GUESS, PREFIXES, DraftRows
+from streamproof.generate.sequence import RowSequence
 
 
 def generate(
@@ -56,8 +55,8 @@ def generate(
     schema = schema if isinstance(schema, Schema) else Schema.of(schema)
     facets = facets or Facets()
     lives = lifetimes(facets, count, seed=seed)
-    writer = _Writer.of(schema, facets, lives, seed=seed)
-    parts = (writer.table(rows) for rows in Sequence.of(lives, facets, seed=seed).parts() if len(rows))
+    writer = _RowWriter.of(schema, facets, lives, seed=seed)
+    parts = (writer.table(rows) for rows in RowSequence.of(lives, facets, seed=seed).parts() if len(rows))
     return (PhysicalStream(schema, table) for table in _cut(parts, chunk_rows, PhysicalStream.arrow_schema(schema)))
 
 
@@ -92,22 +91,22 @@ def _cut(parts: Iterable[pa.Table], size: int, schema: pa.Schema) -> Iterator[pa
 
 
 @dataclass(frozen=True, slots=True)
-class _Writer:
+class _RowWriter:
     """Writes rows as Arrow columns, with ids and payloads."""
 
     schema: Schema
-    lives: Lifetimes
+    lives: EventLifetimes
     true: Payload
     guessed: Payload
 
     @staticmethod
-    def of(schema: Schema, facets: Facets, lives: Lifetimes, *, seed: int) -> _Writer:
+    def of(schema: Schema, facets: Facets, lives: EventLifetimes, *, seed: int) -> _RowWriter:
         true, guessed = (
             Payload.of(schema, facets, lives.count, seed=seed, guessed=guessed) for guessed in (False, True)
         )
-        return _Writer(schema, lives, true, guessed)
+        return _RowWriter(schema, lives, true, guessed)
 
-    def table(self, rows: Rows) -> pa.Table:
+    def table(self, rows: DraftRows) -> pa.Table:
         """The rows as Arrow columns."""
         ctis = rows.kind == CTI
         columns = [
@@ -120,7 +119,7 @@ class _Writer:
         ]
         return pa.Table.from_arrays(columns, schema=PhysicalStream.arrow_schema(self.schema))
 
-    def _payloads(self, rows: Rows, ctis: Flags) -> list[pa.Array]:
+    def _payloads(self, rows: DraftRows, ctis: Flags) -> list[pa.Array]:
         guesses = (rows.tag & GUESS != 0) & ~ctis
         true, guessed = np.flatnonzero(~guesses & ~ctis), np.flatnonzero(guesses)
         origins = self.lives.origins(rows.event)
@@ -136,7 +135,7 @@ class _Writer:
         return [pa.concat_arrays([a, b]).take(places) for a, b in zip(columns, others, strict=True)]
 
 
-def _ids(rows: Rows, ctis: Flags) -> pa.Array:
+def _ids(rows: DraftRows, ctis: Flags) -> pa.Array:
     numbers = pa.array(rows.event, mask=ctis).cast(pa.string())
     prefix = pa.array(PREFIXES).take(pa.array(rows.tag)) if rows.tag.any() else PREFIXES[0]
     return pc.binary_join_element_wise(prefix, numbers, "")

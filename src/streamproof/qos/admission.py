@@ -2,10 +2,10 @@
 
 >>> from streamproof.qos.arrivals import TokenBucket
 >>> from streamproof.qos.service import QoS
->>> from streamproof.qos.tasks import Cost, Input
+>>> from streamproof.qos.tasks import Cost, QueryInput
 >>> machine = Machine.of(1000, policy="qed")
->>> slow = Query("hourly", (Input(Cost(980_000), TokenBucket(1, "1/3600000")),), "window", qos=QoS("1 hour"))
->>> fast = Query("alerts", (Input(Cost(150_000), TokenBucket(1, "1/2000")),), qos=QoS("1 s"))
+>>> slow = QosQuery("hourly", (QueryInput(Cost(980_000), TokenBucket(1, "1/3600000")),), "window", qos=QoS("1 hour"))
+>>> fast = QosQuery("alerts", (QueryInput(Cost(150_000), TokenBucket(1, "1/2000")),), qos=QoS("1 s"))
 >>> print(admit([slow, fast], machine)[1].text)  # doctest: +ELLIPSIS
 alerts wants 1 s: at 1 s the demand of 150 ms plus 980 ms of blocking by `hourly` exceeds the supply by 130 ms; ...
 """
@@ -20,11 +20,11 @@ from typing import Final, TypeAlias
 
 from streamproof.qos.arrivals import TokenBucket
 from streamproof.qos.batching import BatchPlan, plan_batches
-from streamproof.qos.demand import Violation
+from streamproof.qos.demand import DemandViolation
 from streamproof.qos.exact import rounded, shown, shown_ms
 from streamproof.qos.service import RateLatency
-from streamproof.qos.tasks import Flow, Query
-from streamproof.qos.verifier import Machine, SchedulabilityVerifier, Test, Verdict, with_capacity
+from streamproof.qos.tasks import Flow, QosQuery
+from streamproof.qos.verifier import Machine, Schedulability, SchedulabilityVerifier, Test, with_capacity
 
 CLOSE: Final = Fraction(1, 500)  # bisection ends when both ends differ by this share
 FARTHEST: Final = 2**24  # how much a value is stretched before a remedy is given up
@@ -34,7 +34,7 @@ FARTHEST: Final = 2**24  # how much a value is stretched before a remedy is give
 class Admitted:
     """A query that runs, and what it is promised. Times are milliseconds."""
 
-    query: Query
+    query: QosQuery
     flows: tuple[Flow, ...]
     test: Test
     plan: BatchPlan | None
@@ -68,13 +68,13 @@ class Admitted:
 class Refused:
     """A query that does not run: where it does not fit, who is in the way, and what would help."""
 
-    query: Query
-    accepted: tuple[Query, ...]  # those it would have run beside
+    query: QosQuery
+    accepted: tuple[QosQuery, ...]  # those it would have run beside
     machine: Machine
     admitted: bool = False
 
     @cached_property
-    def violation(self) -> Violation | None:
+    def violation(self) -> DemandViolation | None:
         """Where it does not fit; None where its wish contradicts itself."""
         if _contradiction(self.query) is not None:
             return None
@@ -115,7 +115,7 @@ class Refused:
 Decision: TypeAlias = Admitted | Refused
 
 
-def _quantiles(query: Query) -> dict[str, object]:
+def _quantiles(query: QosQuery) -> dict[str, object]:
     stated = {part.name or query.name: part.cost for part in query.inputs if part.cost.quantile is not None}
     if not stated:
         return {}
@@ -129,7 +129,7 @@ def _quantiles(query: Query) -> dict[str, object]:
 # --- the whole set ----------------------------------------------------------------------------------------------------
 
 
-def admit(queries: Sequence[Query], machine: Machine) -> list[Decision]:
+def admit(queries: Sequence[QosQuery], machine: Machine) -> list[Decision]:
     """Every query in turn: admitted if it fits beside those admitted before it."""
     verifier = SchedulabilityVerifier(machine)
     refused: dict[int, Refused] = {}
@@ -148,20 +148,20 @@ def admit(queries: Sequence[Query], machine: Machine) -> list[Decision]:
     return [refused[n] if n in refused else next(admitted) for n in range(len(queries))]
 
 
-def _promises(accepted: Sequence[Query], verdict: Verdict, plan: BatchPlan | None) -> Iterator[Admitted]:
+def _promises(accepted: Sequence[QosQuery], verdict: Schedulability, plan: BatchPlan | None) -> Iterator[Admitted]:
     flows = list(verdict.flows)
     for query in accepted:
         own, flows = flows[: len(query.inputs)], flows[len(query.inputs) :]
         yield Admitted(query, tuple(own), verdict.test, plan)
 
 
-def _fit_together(queries: Sequence[Query], verifier: SchedulabilityVerifier) -> bool:
+def _fit_together(queries: Sequence[QosQuery], verifier: SchedulabilityVerifier) -> bool:
     if any(_contradiction(query) for query in queries):
         return False
     return verifier.check(queries, first=False).schedulable
 
 
-def _contradiction(query: Query) -> str | None:
+def _contradiction(query: QosQuery) -> str | None:
     """A wish that no machine can keep."""
     wish = query.qos
     if wish is None or wish.backlog is None:
@@ -175,7 +175,7 @@ def _contradiction(query: Query) -> str | None:
     )
 
 
-def _least_backlog(query: Query) -> Fraction:
+def _least_backlog(query: QosQuery) -> Fraction:
     bursts = sum((part.arrival.buckets[-1][0] for part in query.inputs), Fraction(0))
     return Fraction(-int(-bursts // 1))
 
@@ -183,12 +183,12 @@ def _least_backlog(query: Query) -> Fraction:
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
 
-def refuse(query: Query, accepted: Sequence[Query], machine: Machine) -> Refused:
+def refuse(query: QosQuery, accepted: Sequence[QosQuery], machine: Machine) -> Refused:
     """The refusal of a query that does not fit beside others."""
     return Refused(query, tuple(accepted), machine)
 
 
-def _text(query: Query, found: Violation, remedies: dict[str, object]) -> str:
+def _text(query: QosQuery, found: DemandViolation, remedies: dict[str, object]) -> str:
     blocking = f" plus {shown_ms(found.blocking)} of blocking by `{found.blocker}`" if found.blocker else ""
     reason = (
         f"{query.name} wants {shown_ms(query.wanted_ms)}: at {shown_ms(found.at)} the demand of {shown_ms(found.total)}"
@@ -215,11 +215,11 @@ def _helpful(remedy: tuple[str, object]) -> str:
     return texts.get(name, "")
 
 
-def _remedies(query: Query, accepted: Sequence[Query], machine: Machine) -> dict[str, object]:
+def _remedies(query: QosQuery, accepted: Sequence[QosQuery], machine: Machine) -> dict[str, object]:
     """What would let the query in, each change alone, by bisection."""
     here = SchedulabilityVerifier(machine).beside(accepted)
 
-    def fits(changed: Query, on: Machine | None = None) -> bool:
+    def fits(changed: QosQuery, on: Machine | None = None) -> bool:
         return (here if on is None else SchedulabilityVerifier(on).beside(accepted)).fits(changed)
 
     found: dict[str, object] = {}
@@ -239,7 +239,7 @@ def _remedies(query: Query, accepted: Sequence[Query], machine: Machine) -> dict
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _quantum(queries: Sequence[Query], machine: Machine) -> float | None:
+def _quantum(queries: Sequence[QosQuery], machine: Machine) -> float | None:
     """The largest quantum with which the whole set fits, where some task is a window task."""
     longest = [part.cost.declared for query in queries if query.task == "window" for part in query.inputs]
     if not longest:

@@ -94,7 +94,7 @@ def _sizes(flows: Sequence[Flow], factor: Fraction, length: Fraction, capacity: 
 
 
 @dataclass(slots=True)
-class Waiting:
+class WaitingTask:
     """A task that waits: when it came, its promised deadline, its improved deadline, and what it is."""
 
     came: float
@@ -108,17 +108,17 @@ class BatchOrganizer:
 
     >>> organizer = BatchOrganizer(size=3)
     >>> for n in range(4):
-    ...     organizer.add(Waiting(n, 10.0 + n, 8.0 + n, n))
+    ...     organizer.add(WaitingTask(n, 10.0 + n, 8.0 + n, n))
     >>> organizer.key, organizer.length
     (10.0, 3)
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.waiting: deque[Waiting] = deque()
+        self.waiting: deque[WaitingTask] = deque()
         self.length = 0  # tasks of the next batch; it only grows until the batch is taken
 
-    def add(self, task: Waiting) -> None:
+    def add(self, task: WaitingTask) -> None:
         self.waiting.append(task)
         if self.length == len(self.waiting) - 1:
             self._grow()
@@ -135,7 +135,7 @@ class BatchOrganizer:
         """The deadline of the next batch: the improved one of its last task."""
         return self.waiting[self.length - 1].improved
 
-    def take(self) -> list[Waiting]:
+    def take(self) -> list[WaitingTask]:
         """The next batch, which waits no more."""
         batch = [self.waiting.popleft() for _ in range(self.length)]
         self.length = 0

@@ -23,10 +23,9 @@ from streamproof.qos.curves import Curve, piecewise, staircase
 from streamproof.qos.exact import exact, positive, shown
 from streamproof.qos.minplus import closure
 from streamproof.qos.service import QoS, RateLatency, ServiceCurve
-from streamproof.qos.simulate import POLICIES, AnyPolicy
-from streamproof.qos.tasks import Cost, Input, Kind, Query
+from streamproof.qos.simulate import POLICIES, AnyPolicy, Pattern
+from streamproof.qos.tasks import Cost, Kind, QosQuery, QueryInput
 from streamproof.qos.verifier import Machine, Policy
-from streamproof.qos.workload import Pattern
 
 CLOSED_FOR: Final = 4  # how many times the last breakpoint a closure is made for
 Object = Mapping[str, Any]
@@ -48,7 +47,7 @@ class Config:
     """A machine, the queries that want to run on it, and what to simulate."""
 
     machine: Machine
-    queries: tuple[Query, ...]
+    queries: tuple[QosQuery, ...]
     simulate: Simulate | None = None
 
 
@@ -122,7 +121,7 @@ _ARRIVAL: Final = ("burst", "rate_per_ms", "peak_per_ms", "trace", "points", "ev
 _QUERY: Final = ("name", "task", "cost_ops", "arrival", "inputs", "service", "qos")
 
 
-def _query(data: Any, at: str) -> Query:
+def _query(data: Any, at: str) -> QosQuery:
     found = checked_object(data, at, _QUERY)
     name = needed(found, "name", f"{at}.")
     if not isinstance(name, str) or not name:
@@ -132,7 +131,7 @@ def _query(data: Any, at: str) -> Query:
         raise PlanError(f"unknown task {task!r}", at=f"{at}.task", fix='use "basic" or "window"')
     if ("service" in found) == ("qos" in found):
         raise PlanError(f'the query "{name}" needs either service or qos', at=at, fix="give one of them")
-    return Query(
+    return QosQuery(
         name,
         _inputs(found, at),
         task,
@@ -141,10 +140,10 @@ def _query(data: Any, at: str) -> Query:
     )
 
 
-def _inputs(found: Object, at: str) -> tuple[Input, ...]:
+def _inputs(found: Object, at: str) -> tuple[QueryInput, ...]:
     if "inputs" not in found:
         cost = _cost(needed(found, "cost_ops", f"{at}."), f"{at}.cost_ops")
-        return (Input(cost, read_arrival(needed(found, "arrival", f"{at}."), f"{at}.arrival")),)
+        return (QueryInput(cost, read_arrival(needed(found, "arrival", f"{at}."), f"{at}.arrival")),)
     if "cost_ops" in found or "arrival" in found:
         raise PlanError("a query with inputs has cost_ops and arrival in each of them", at=at)
     listed = found["inputs"]
@@ -153,10 +152,12 @@ def _inputs(found: Object, at: str) -> tuple[Input, ...]:
     return tuple(_input(item, f"{at}.inputs[{n}]") for n, item in enumerate(listed))
 
 
-def _input(data: Any, at: str) -> Input:
+def _input(data: Any, at: str) -> QueryInput:
     found = checked_object(data, at, ("name", "cost_ops", "arrival"))
     cost = _cost(needed(found, "cost_ops", f"{at}."), f"{at}.cost_ops")
-    return Input(cost, read_arrival(needed(found, "arrival", f"{at}."), f"{at}.arrival"), str(found.get("name", "")))
+    return QueryInput(
+        cost, read_arrival(needed(found, "arrival", f"{at}."), f"{at}.arrival"), str(found.get("name", ""))
+    )
 
 
 def _cost(data: Any, at: str) -> Cost:
@@ -226,7 +227,7 @@ def read_wish(data: Any, at: str) -> QoS:
 # --- simulation -------------------------------------------------------------------------------------------------------
 
 
-def _simulate(data: Any, queries: Sequence[Query]) -> Simulate:
+def _simulate(data: Any, queries: Sequence[QosQuery]) -> Simulate:
     found = checked_object(data, "simulate", ("duration_ms", "arrivals", "policies", "seed", "flood"))
     duration = positive(needed(found, "duration_ms", "simulate."), "a duration", at="simulate.duration_ms")
     arrivals, policies = found.get("arrivals", "adversarial"), found.get("policies", list(POLICIES))
@@ -245,7 +246,7 @@ def _simulate(data: Any, queries: Sequence[Query]) -> Simulate:
     return Simulate(duration, arrivals, tuple(policies), seed, _flood(found.get("flood"), queries))
 
 
-def _flood(data: Any, queries: Sequence[Query]) -> dict[str, Fraction] | None:
+def _flood(data: Any, queries: Sequence[QosQuery]) -> dict[str, Fraction] | None:
     if data is None:
         return None
     names = [query.name for query in queries]

@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Violation:
+class DemandViolation:
     """Where demand and blocking exceed what can be done. Times are milliseconds of work at full capacity."""
 
     at: Fraction
@@ -151,7 +151,7 @@ class Demand:
                 found.append((float(self._delays[number]), longest))
         return found
 
-    def violation(self, time: Fraction) -> Violation | None:
+    def violation(self, time: Fraction) -> DemandViolation | None:
         """What is wrong at a time, exactly; None where nothing is."""
         demands = self.exact(time)
         who = self.blocker(time)
@@ -159,7 +159,7 @@ class Demand:
         if sum(demands, blocking) <= time:
             return None
         names = {flow.name: demand for flow, demand in zip(self.flows, demands, strict=True)}
-        return Violation(time, names, blocking, None if who is None else self.flows[who].name, self.capacity)
+        return DemandViolation(time, names, blocking, None if who is None else self.flows[who].name, self.capacity)
 
     # --- the search ---------------------------------------------------------------------------------------------------
 
@@ -191,14 +191,14 @@ class Demand:
             return None
         return longest * (1 + MARGIN) if base <= 0 else max(longest, float(base / (1 - load))) * (1 + MARGIN)
 
-    def search(self, *, anywhere: bool = False) -> Violation | None:
+    def search(self, *, anywhere: bool = False) -> DemandViolation | None:
         """Some step at which there is too much to do; None proves that there is none.
 
         ``anywhere`` says that nobody will look where it is: overload is then told without a step.
         """
         horizon = self.horizon()
         if horizon is None:
-            return Violation(ZERO, {}, ZERO, None, self.capacity) if anywhere else self._in_the_long_run()
+            return DemandViolation(ZERO, {}, ZERO, None, self.capacity) if anywhere else self._in_the_long_run()
         bounds = [(horizon, 0.0), *self.levels()]
         lows = [bound for bound, _ in bounds[1:]] + [0.0]
         checks = [0]
@@ -208,7 +208,7 @@ class Demand:
                 return found
         return None
 
-    def _between(self, low: float, high: float, blocking: float, checks: list[int]) -> Violation | None:
+    def _between(self, low: float, high: float, blocking: float, checks: list[int]) -> DemandViolation | None:
         """From the right: at ``t`` the work W leaves everything in ``[W, t]`` in order; so go on at W."""
         time, block = high * (1 + MARGIN), blocking * (1 + MARGIN)
         while time >= low * (1 - MARGIN):
@@ -234,7 +234,7 @@ class Demand:
             time = min(nextafter(float(before), inf), nextafter(time, 0))
         return None
 
-    def _in_the_long_run(self) -> Violation:
+    def _in_the_long_run(self) -> DemandViolation:
         """More comes than can be done: double the time until that shows at a step."""
         time = max((step(flow, 1) for flow in self.flows), default=Fraction(1))
         for _ in range(200):
@@ -244,9 +244,9 @@ class Demand:
                 return found
             time *= 2
         names = {f.name: w * f.line.rate * time for f, w in zip(self.flows, self.work, strict=True)}
-        return Violation(time, names, Fraction(0), None, self.capacity)  # a load of exactly 1: at no finite time
+        return DemandViolation(time, names, Fraction(0), None, self.capacity)  # a load of exactly 1: at no finite time
 
-    def first(self, known: Violation) -> Violation:
+    def first(self, known: DemandViolation) -> DemandViolation:
         """The first step at which there is too much to do, given one; where there are too many steps, the given one."""
         counts = [self.count(n, known.at) for n in range(len(self.flows))]
         if sum(counts) > MOST_STEPS:

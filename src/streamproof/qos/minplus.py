@@ -23,7 +23,7 @@ ZERO = Fraction(0)
 MOST_ROUNDS = 64  # of squaring, in a closure
 
 
-class Stretch(NamedTuple):
+class CurveStretch(NamedTuple):
     """A line over an open interval, or one point where both ends are the same."""
 
     start: Fraction
@@ -39,11 +39,11 @@ class Stretch(NamedTuple):
         return self.value + self.slope * (time - self.start)
 
 
-def _stretches(curve: Curve) -> Iterator[Stretch]:
+def _stretches(curve: Curve) -> Iterator[CurveStretch]:
     ends: list[Fraction | float] = [*curve.breakpoints[1:], inf]
     for piece, end in zip(curve.pieces, ends, strict=True):
-        yield Stretch(piece.start, piece.start, piece.value, ZERO)
-        yield Stretch(piece.start, end, piece.right, piece.slope)
+        yield CurveStretch(piece.start, piece.start, piece.value, ZERO)
+        yield CurveStretch(piece.start, end, piece.right, piece.slope)
 
 
 # --- convolution ------------------------------------------------------------------------------------------------------
@@ -61,21 +61,21 @@ def convolve(left: Curve, right: Curve) -> Curve:
     return _envelope((part for a in _stretches(left) for b in _stretches(right) for part in _in_series(a, b)), min)
 
 
-def _in_series(a: Stretch, b: Stretch) -> Iterator[Stretch]:
+def _in_series(a: CurveStretch, b: CurveStretch) -> Iterator[CurveStretch]:
     """Two stretches one after the other: the flatter one comes first, for that is lowest."""
     start, value = a.start + b.start, a.value + b.value
     if a.is_point or b.is_point:
         line = b if a.is_point else a
         length = line.end - line.start
-        yield Stretch(start, start + length, value, line.slope)
+        yield CurveStretch(start, start + length, value, line.slope)
         return
     flat, steep = (a, b) if a.slope <= b.slope else (b, a)
     length = flat.end - flat.start
-    yield Stretch(start, start + length, value, flat.slope)
+    yield CurveStretch(start, start + length, value, flat.slope)
     if isinstance(length, Fraction):
         corner, high = start + length, value + flat.slope * length
-        yield Stretch(corner, corner, high, ZERO)
-        yield Stretch(corner, corner + (steep.end - steep.start), high, steep.slope)
+        yield CurveStretch(corner, corner, high, ZERO)
+        yield CurveStretch(corner, corner + (steep.end - steep.start), high, steep.slope)
 
 
 # --- deconvolution ----------------------------------------------------------------------------------------------------
@@ -96,49 +96,49 @@ def deconvolve(left: Curve, right: Curve) -> Curve:
     return _envelope((part for a in _stretches(left) for b in _stretches(right) for part in _apart(a, b)), max)
 
 
-def _apart(a: Stretch, b: Stretch) -> Iterator[Stretch]:
+def _apart(a: CurveStretch, b: CurveStretch) -> Iterator[CurveStretch]:
     """``f(x) − g(u)`` over ``t = x − u``, the largest for every t, where t is not negative."""
     lines = _descending(a, b) if isinstance(a.end, Fraction) else _ascending(a, b)
     for line in lines:
         if line.end >= 0 and not (line.end == 0 and not line.is_point):
-            yield line if line.start >= 0 else Stretch(ZERO, line.end, line.at(ZERO), line.slope)
+            yield line if line.start >= 0 else CurveStretch(ZERO, line.end, line.at(ZERO), line.slope)
             if line.start < 0 < line.end:  # 0 itself lies inside
-                yield Stretch(ZERO, ZERO, line.at(ZERO), ZERO)
+                yield CurveStretch(ZERO, ZERO, line.at(ZERO), ZERO)
 
 
-def _descending(a: Stretch, b: Stretch) -> Iterator[Stretch]:
+def _descending(a: CurveStretch, b: CurveStretch) -> Iterator[CurveStretch]:
     """From the right end on, which is finite: the flatter line comes last, so from the right it comes first."""
     end = Fraction(a.end) - b.start
     value = a.at(Fraction(a.end)) - b.value
     if a.is_point and b.is_point:
-        yield Stretch(end, end, value, ZERO)
+        yield CurveStretch(end, end, value, ZERO)
     parts = sorted(((line.slope, line.end - line.start) for line in (a, b) if not line.is_point), key=lambda p: p[0])
     for number, (slope, length) in enumerate(parts):
         start = end - Fraction(length) if isinstance(length, Fraction) else min(ZERO, end) - 1
         if number:  # the corner between the two
-            yield Stretch(end, end, value, ZERO)
+            yield CurveStretch(end, end, value, ZERO)
         low = value - slope * (end - start)
-        yield Stretch(start, end, low, slope)
+        yield CurveStretch(start, end, low, slope)
         value, end = low, start
         if not isinstance(length, Fraction):
             return
 
 
-def _ascending(a: Stretch, b: Stretch) -> Iterator[Stretch]:
+def _ascending(a: CurveStretch, b: CurveStretch) -> Iterator[CurveStretch]:
     """The first stretch never ends: the steeper line comes first."""
     if isinstance(b.end, Fraction):
         start, value, length = a.start - b.end, a.value - b.at(b.end), b.end - b.start
         if a.slope < b.slope and length:
-            yield Stretch(start, start + length, value, b.slope)
+            yield CurveStretch(start, start + length, value, b.slope)
             start, value = start + length, value + b.slope * length
-            yield Stretch(start, start, value, ZERO)
-        yield Stretch(start, inf, value, a.slope)
+            yield CurveStretch(start, start, value, ZERO)
+        yield CurveStretch(start, inf, value, a.slope)
         return
     corner, value = a.start - b.start, a.value - b.value
     begin = min(ZERO, corner) - 1
-    yield Stretch(begin, corner, value - b.slope * (corner - begin), b.slope)
-    yield Stretch(corner, corner, value, ZERO)
-    yield Stretch(corner, inf, value, a.slope)
+    yield CurveStretch(begin, corner, value - b.slope * (corner - begin), b.slope)
+    yield CurveStretch(corner, corner, value, ZERO)
+    yield CurveStretch(corner, inf, value, a.slope)
 
 
 # --- envelopes --------------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def maximum(*curves: Curve) -> Curve:
     return _envelope((part for curve in curves for part in _stretches(curve)), max)
 
 
-def _envelope(stretches: Iterable[Stretch], choose: Callable[..., Fraction]) -> Curve:
+def _envelope(stretches: Iterable[CurveStretch], choose: Callable[..., Fraction]) -> Curve:
     known = list(stretches)
     ends = {part.start for part in known} | {part.end for part in known if isinstance(part.end, Fraction)}
     borders: list[Fraction | float] = [*sorted(ends), inf]
@@ -171,7 +171,7 @@ def _envelope(stretches: Iterable[Stretch], choose: Callable[..., Fraction]) -> 
 
 
 def _lines(
-    over: list[Stretch], begin: Fraction, end: Fraction | float, choose: Callable[..., Fraction]
+    over: list[CurveStretch], begin: Fraction, end: Fraction | float, choose: Callable[..., Fraction]
 ) -> Iterator[tuple[Fraction, Fraction, Fraction]]:
     """The lowest (or highest) of lines over an interval, corner by corner."""
     sign = 1 if choose is min else -1
@@ -211,10 +211,9 @@ def horizontal(arrival: Curve, service: Curve) -> Fraction | float:
     levels = {level for curve in (arrival, service) for level in _levels(curve)}
     found: Fraction | float = ZERO
     for level in levels:
-        for inverse in ("reaches", "exceeds"):
-            here = getattr(arrival, inverse)(level)
-            if here < inf:  # else nothing ever gets so far
-                found = max(found, getattr(service, inverse)(level) - here)
+        for here, there in ((arrival.reaches, service.reaches), (arrival.exceeds, service.exceeds)):
+            if (start := here(level)) < inf:  # else nothing ever gets so far
+                found = max(found, there(level) - start)
     return found
 
 

@@ -25,11 +25,10 @@ from streamproof.plan.nodes import Plan, sources
 from streamproof.qos import admission
 from streamproof.qos.arrivals import TokenBucket
 from streamproof.qos.batching import BatchPlan
-from streamproof.qos.calibrate import calibrate
-from streamproof.qos.costs import Measured, PushCost
+from streamproof.qos.costs import Measured, PushCost, calibrate
 from streamproof.qos.exact import Exact, exact, millis, rounded, shown, shown_ms
 from streamproof.qos.service import QoS
-from streamproof.qos.tasks import Cost, Input, Query
+from streamproof.qos.tasks import Cost, QosQuery, QueryInput
 from streamproof.qos.verifier import Machine, Policy, Test
 
 OPS_PER_MS: Final = 1000  # an operation is a microsecond
@@ -38,7 +37,7 @@ Costs: TypeAlias = "PushCost | Measured | Mapping[str, PushCost]"
 
 
 @dataclass(frozen=True)
-class Shape:
+class TaskShape:
     """How the events of one source become tasks."""
 
     source: str
@@ -56,12 +55,12 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Admitted:
+class RegisteredQuery:
     """A registered query: its bounds, for events, and how it runs."""
 
     name: str
-    query: Query
-    shapes: tuple[Shape, ...]
+    query: QosQuery
+    shapes: tuple[TaskShape, ...]
     qos: QoS
     test: Test
     plan: BatchPlan | None  # how its tasks are put together, as of its admission
@@ -94,7 +93,7 @@ class Admitted:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RejectedQuery:
     """A query that is not run: the reason, and the least latency with which it would be."""
 
     name: str
@@ -116,7 +115,7 @@ class Refused:
         return {**self.refused.as_dict(), "remedies": self.remedies, "reason": self.text}
 
 
-Registration: TypeAlias = Admitted | Refused
+Registration: TypeAlias = RegisteredQuery | RejectedQuery
 
 
 @doors
@@ -129,7 +128,7 @@ class QueryServer:
 
     share: Fraction
     machine: Machine
-    promises: dict[str, Admitted] = field(default_factory=dict)
+    promises: dict[str, RegisteredQuery] = field(default_factory=dict)
     running: dict[str, LiveQuery] = field(default_factory=dict)
     modules: Registry = field(default_factory=Registry)  # what plans call beside what is installed
 
@@ -176,7 +175,7 @@ class QueryServer:
         decision = admission.admit([*(p.query for p in self.promises.values()), made[0]], self.machine)[-1]
         if isinstance(decision, admission.Refused):
             return self._refusal(decision, wish, lambda other: self._made(name, other, flows, costs, size)[0])
-        promise = Admitted(name, *made, wish, decision.test, decision.plan)
+        promise = RegisteredQuery(name, *made, wish, decision.test, decision.plan)
         self.promises[name] = promise
         self.running[name] = on(plan, "local", modules=self.modules).start(dict(schemas or {}), keep_history=False)
         return promise
@@ -204,25 +203,25 @@ class QueryServer:
         flows: Mapping[str, TokenBucket],
         costs: Mapping[str, PushCost],
         window: Fraction | None,
-    ) -> tuple[Query, tuple[Shape, ...]]:
+    ) -> tuple[QosQuery, tuple[TaskShape, ...]]:
         """The query as the scheduler sees it, and how its events become tasks."""
         longest = _within_backlog(wish, flows)
         period = window or longest / GROUPING
         shapes = tuple(self._shape(source, flow, costs[source], period, window) for source, flow in flows.items())
         inputs = [
-            Input(Cost(Fraction(ceil(shape.work_ms * OPS_PER_MS))), TokenBucket(1, 1 / period), shape.source)
+            QueryInput(Cost(Fraction(ceil(shape.work_ms * OPS_PER_MS))), TokenBucket(1, 1 / period), shape.source)
             for shape in shapes
         ]
         rest = longest if window else longest - period
-        return Query(name, tuple(inputs), "window" if window else "basic", qos=QoS(rest)), shapes
+        return QosQuery(name, tuple(inputs), "window" if window else "basic", qos=QoS(rest)), shapes
 
     def _shape(
         self, source: str, flow: TokenBucket, cost: PushCost, period: Fraction, window: Fraction | None
-    ) -> Shape:
+    ) -> TaskShape:
         most = _most(flow, period)
         cut = self.machine.cut
         if window is None or cut is None:
-            return Shape(source, flow, cost, period, most, most, 1)
+            return TaskShape(source, flow, cost, period, most, most, 1)
         quantum = float(cut) / OPS_PER_MS
         if cost.of(1) > quantum:
             raise PlanError(
@@ -230,9 +229,9 @@ class QueryServer:
                 at=source, fix=f"give a quantum of at least {cost.of(2) / float(self.share):.1f} ms",
             )  # fmt: skip
         rows = min(most, cost.rows_within(quantum))
-        return Shape(source, flow, cost, period, most, rows, ceil(most / rows))
+        return TaskShape(source, flow, cost, period, most, rows, ceil(most / rows))
 
-    def _refusal(self, refused: admission.Refused, wish: QoS, make: Callable[[QoS], Query]) -> Refused:
+    def _refusal(self, refused: admission.Refused, wish: QoS, make: Callable[[QoS], QosQuery]) -> RejectedQuery:
         """The refusal with the least latency that would be admitted."""
         others = [promise.query for promise in self.promises.values()]
 
@@ -241,7 +240,9 @@ class QueryServer:
             return admission.admit([*others, made], self.machine)[-1].admitted
 
         least = admission.least_value(wish.latency_ms, fits)
-        return Refused(refused.query.name, wish, refused, {} if least is None else {"max_latency_ms": rounded(least)})
+        return RejectedQuery(
+            refused.query.name, wish, refused, {} if least is None else {"max_latency_ms": rounded(least)}
+        )
 
 
 def _refuse_missing(what: str, given: object, names: Iterable[str]) -> None:

@@ -5,20 +5,122 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from time import perf_counter, sleep, thread_time
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
 from streamproof.engines.base import LiveQuery
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.batch import Batch
-from streamproof.qos.arrivals import Policer, TokenBucket
+from streamproof.events.order import ints
+from streamproof.events.stream import INSERT, PhysicalStream
+from streamproof.events.time import BEGINNING, FOREVER, TICKS_PER_SECOND
+from streamproof.qos.arrivals import Policer, TokenBucket, from_trace
 from streamproof.qos.batching import plan_batches
+from streamproof.qos.exact import Exact, exact, positive
 from streamproof.qos.observed import Fault, Observed
-from streamproof.qos.replay import Groups, Replay
 from streamproof.qos.scheduler import QedScheduler, Work
-from streamproof.qos.server import QueryServer, Shape
+from streamproof.qos.server import QueryServer, TaskShape
 from streamproof.qos.verifier import SchedulabilityVerifier
+
+Times = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class EventReplay:
+    """A stream in order of arrival, and when each row comes."""
+
+    stream: PhysicalStream
+    times: Times
+
+    @staticmethod
+    def of(stream: PhysicalStream, *, speed: Exact = 1, ms_per_tick: Exact | None = None) -> EventReplay:
+        """A stream by its event times, so many times faster.
+
+        Streams of inserts, and perhaps a last CTI, come in order of their starts; others keep the order of the file.
+        """
+        if not len(stream):
+            raise InputError("there is nothing to replay", fix="give a stream with events")
+        unit = stream.schema.unit
+        if unit is None and ms_per_tick is None:
+            raise InputError("a replay needs the unit of time of its stream", fix='declare it, e.g. unit="ms"')
+        factor = exact(ms_per_tick) if ms_per_tick is not None else Fraction(1000, TICKS_PER_SECOND[unit or "ms"])
+        if np.all((stream.kinds == INSERT) | (ints(stream.rows["le"]) >= FOREVER)):
+            order = pc.sort_indices(stream.rows, sort_keys=[("le", "ascending")])
+            stream = PhysicalStream(stream.schema, stream.rows.take(order))
+        starts = np.maximum.accumulate(_finite(ints(stream.rows["le"])))
+        times = (starts - starts[0]).astype(np.float64) * float(factor / positive(speed, "the speed"))
+        return EventReplay(stream, times)
+
+    def arrival(self, *, spare: Exact = "1.1") -> TokenBucket:
+        """The smallest token bucket at a little more than the mean rate."""
+        mean = Fraction(len(self.times)) / max(Fraction(1), Fraction(float(self.times[-1])).limit_denominator(1000))
+        rate = (mean * exact(spare)).limit_denominator(10**6)
+        fitted = from_trace(self.times, rate=rate)
+        return TokenBucket(Fraction(-int(-fitted.burst // 1)), fitted.rate)
+
+    def part(self, start: int, end: int) -> PhysicalStream:
+        return PhysicalStream(self.stream.schema, self.stream.rows.slice(start, end - start))
+
+    def sample(self, rows: int) -> PhysicalStream:
+        return self.part(0, min(rows, len(self.times)))
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+def _finite(starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Starts, with those at the ends of time (the last CTI) where their neighbours are."""
+    known = starts[(starts > BEGINNING) & (starts < FOREVER)]
+    if not len(known):
+        raise InputError("no event of the stream has a finite start")
+    return np.clip(starts, known.min(), known.max())
+
+
+@dataclass
+class RowGroups:
+    """The rows of one input as tasks: at every period those that came in it, as far as its arrival curve allows.
+
+    What comes faster than declared waits for later periods: that is how the others stay safe.
+    """
+
+    replay: EventReplay
+    period: float
+    police: Policer  # of whole periods: as much at once as may come in one
+    position: int = 0  # rows that were given out
+    number: int = 0  # periods that have passed
+    held_back: int = 0  # rows that had to wait for a later period
+    _held: int = 0  # up to which row they were counted
+
+    @property
+    def next_time(self) -> float:
+        """When the next period ends."""
+        return (self.number + 1) * self.period
+
+    def release(self) -> tuple[int, int]:
+        """The rows of the period that ends now."""
+        self.number += 1
+        now = self.number * self.period
+        here = int(np.searchsorted(self.replay.times, now, side="left"))
+        start = self.position
+        self.position += self.police.admit(here - start, now)
+        self.held_back += max(0, here - max(self.position, self._held))
+        self._held = max(self._held, here)
+        return start, self.position
+
+    def arrived(self, time: float) -> int:
+        """How many rows have come by a time."""
+        return int(np.searchsorted(self.replay.times, time, side="right"))
+
+    @property
+    def ended(self) -> bool:
+        return self.position >= len(self.replay)
+
 
 LONGEST_NAP: Final = 0.05  # seconds
 NEAR: Final = 1e-6
@@ -28,16 +130,16 @@ Tick = Callable[["Serving"], None]
 
 
 @dataclass
-class Lane:
+class QueryLane:
     """One source of one query while it runs."""
 
     query: str
     running: LiveQuery
-    shape: Shape
-    groups: Groups
+    shape: TaskShape
+    groups: RowGroups
     observed: Observed
     done: int = 0  # events that are through
-    siblings: list[Lane] = field(default_factory=list)  # the lanes of the same query, this one among them
+    siblings: list[QueryLane] = field(default_factory=list)  # the lanes of the same query, this one among them
 
 
 @dataclass
@@ -45,7 +147,7 @@ class Serving:
     """A run and what it observed. ``overrun`` says whether some push took too long since nothing was waiting."""
 
     server: QueryServer
-    lanes: list[Lane]
+    lanes: list[QueryLane]
     observed: dict[str, Observed]
     scheduler: QedScheduler
     elapsed: float = 0.0  # seconds
@@ -127,7 +229,7 @@ class Serving:
         if last:
             self._finish(lane, work, now)
 
-    def _rows(self, work: Work, lane: Lane) -> tuple[int, int, bool]:
+    def _rows(self, work: Work, lane: QueryLane) -> tuple[int, int, bool]:
         """Which rows to push, and whether the work is done after them."""
         first, last = work.tasks[0].content, work.tasks[-1].content
         assert isinstance(first, tuple)
@@ -140,7 +242,7 @@ class Serving:
             self.scheduler.finish_early(work.flow)
         return start, end, end == first[1]
 
-    def _account(self, lane: Lane, rows: int, wall: float, processor: float) -> None:
+    def _account(self, lane: QueryLane, rows: int, wall: float, processor: float) -> None:
         """Compare a push with what was declared for it."""
         found = lane.observed
         found.pushes += 1
@@ -150,7 +252,7 @@ class Serving:
             found.overruns += 1
             self.overrun = True
 
-    def _finish(self, lane: Lane, work: Work, now: float) -> None:
+    def _finish(self, lane: QueryLane, work: Work, now: float) -> None:
         """Count delays, and find out whose fault a miss is."""
         start, end = work.tasks[0].content[0], work.tasks[-1].content[1]  # type: ignore[index]  # tasks hold rows
         replay, window = lane.groups.replay, self.server.promises[lane.query].query.task == "window"
@@ -167,7 +269,7 @@ class Serving:
         found.done(now - (due if window else came), fault)
 
 
-def serve(server: QueryServer, inputs: Mapping[str, Mapping[str, Replay]]) -> Serving:
+def serve(server: QueryServer, inputs: Mapping[str, Mapping[str, EventReplay]]) -> Serving:
     """Make everything ready for a run: lanes, bounds, batches. ``inputs`` has a replay per query and source."""
     promises = list(server.promises.values())
     for name in inputs:
@@ -178,7 +280,7 @@ def serve(server: QueryServer, inputs: Mapping[str, Mapping[str, Replay]]) -> Se
     plan = plan_batches(verdict.flows, server.machine) if server.machine.policy != "qed" else None
     observed = {p.name: Observed(p.name, float(p.delay_bound), float(p.backlog_bound)) for p in promises}
     lanes = [
-        Lane(p.name, server.running[p.name], shape, _groups(p.name, shape, inputs), observed[p.name])
+        QueryLane(p.name, server.running[p.name], shape, _groups(p.name, shape, inputs), observed[p.name])
         for p in promises
         for shape in p.shapes
     ]
@@ -188,12 +290,12 @@ def serve(server: QueryServer, inputs: Mapping[str, Mapping[str, Replay]]) -> Se
     return Serving(server, lanes, observed, scheduler)
 
 
-def _pieces(lanes: Sequence[Lane]) -> list[int]:
+def _pieces(lanes: Sequence[QueryLane]) -> list[int]:
     return [lane.shape.pieces for lane in lanes]
 
 
-def _groups(query: str, shape: Shape, inputs: Mapping[str, Mapping[str, Replay]]) -> Groups:
+def _groups(query: str, shape: TaskShape, inputs: Mapping[str, Mapping[str, EventReplay]]) -> RowGroups:
     if shape.source not in inputs.get(query, {}):
         raise InputError(f'no stream is given for the source "{shape.source}" of "{query}"')
     periods = TokenBucket(shape.most, shape.arrival.rate)  # what may come in a period may come at its end
-    return Groups(inputs[query][shape.source], float(shape.period), Policer(periods))
+    return RowGroups(inputs[query][shape.source], float(shape.period), Policer(periods))

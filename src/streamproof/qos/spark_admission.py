@@ -21,7 +21,7 @@ from streamproof.errors import PlanError
 from streamproof.qos.admission import least_value, most_value
 from streamproof.qos.arrivals import TokenBucket
 from streamproof.qos.costs import PushCost
-from streamproof.qos.demand import Violation
+from streamproof.qos.demand import DemandViolation
 from streamproof.qos.exact import Exact, exact, millis, positive, shown, shown_ms
 
 MOST_STEPS: Final = 200_000
@@ -106,7 +106,7 @@ class BatchVerdict:
 
     flows: tuple[MicroBatches, ...]
     share: Fraction
-    violation: Violation | None
+    violation: DemandViolation | None
 
     @property
     def admitted(self) -> bool:
@@ -170,7 +170,7 @@ def _horizon(flows: Sequence[MicroBatches], share: Fraction, load: Fraction) -> 
     return max((base + longest) / (share - load), *(flow.latency for flow in flows)) + 1
 
 
-def _between(flows: Sequence[MicroBatches], share: Fraction, time: Fraction, after: Fraction) -> Violation | None:
+def _between(flows: Sequence[MicroBatches], share: Fraction, time: Fraction, after: Fraction) -> DemandViolation | None:
     """From one release to the next only rows fall due, slower than they are served: the release itself decides,
     unless parts of rows were counted; then every whole row does.
     """
@@ -195,16 +195,16 @@ def _excess(flows: Sequence[MicroBatches], share: Fraction, time: Fraction, *, w
     return work + blocking - share * time
 
 
-def _violation(flows: Sequence[MicroBatches], share: Fraction, time: Fraction) -> Violation:
+def _violation(flows: Sequence[MicroBatches], share: Fraction, time: Fraction) -> DemandViolation:
     """In ms of a machine that runs at this share."""
     blockers = [flow for flow in flows if flow.latency - flow.period > time]
     blocker = max(blockers, key=lambda flow: flow.longest, default=None)
     blocking = Fraction(0) if blocker is None else blocker.longest / share
     demand = {flow.name: flow.demand(time) / share for flow in flows}
-    return Violation(time, demand, blocking, None if blocker is None else blocker.name, share)
+    return DemandViolation(time, demand, blocking, None if blocker is None else blocker.name, share)
 
 
-def _overload(flows: Sequence[MicroBatches], share: Fraction) -> Violation:
+def _overload(flows: Sequence[MicroBatches], share: Fraction) -> DemandViolation:
     """More comes than can be done: the time at which that shows."""
     time = max(flow.latency for flow in flows)
     while _excess(flows, share, time, whole=True) <= 0:

@@ -1,21 +1,25 @@
-"""A configuration studied: admission, bounds, curves to draw, and the simulation, as one result."""
+"""A configuration studied: admission, bounds, curves to draw, and the simulation, as one result.
+
+The experiments of the paper are here too: what policies do to three queries that fit, that do not, flood, or grow.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isfinite
 
 from streamproof.pictures.service_curves import CurvePair
 from streamproof.qos.admission import Admitted, Decision, admit
+from streamproof.qos.arrivals import TokenBucket
 from streamproof.qos.batching import plan_batches
 from streamproof.qos.config import Config
-from streamproof.qos.exact import rounded, shown, shown_ms
+from streamproof.qos.exact import Exact, exact, rounded, shown, shown_ms
 from streamproof.qos.service import RateLatency
-from streamproof.qos.simulate import Outcome, simulate
-from streamproof.qos.tasks import Flow, Input
-from streamproof.qos.verifier import SchedulabilityVerifier, slack
+from streamproof.qos.simulate import POLICIES, AnyPolicy, Outcome, simulate
+from streamproof.qos.tasks import Flow, QosQuery, QueryInput
+from streamproof.qos.verifier import Machine, SchedulabilityVerifier, slack
 
 MOST_PANELS = 24  # queries that are drawn
 
@@ -106,5 +110,47 @@ def study(config: Config) -> Study:
     return Study(config, tuple(decisions), flows, simulation)
 
 
-def _parts(config: Config) -> Iterator[Input]:
+def _parts(config: Config) -> Iterator[QueryInput]:
     return (part for query in config.queries for part in query.inputs)
+
+
+@dataclass(frozen=True)
+class SweepStep:
+    """One rate of a sweep: whether all queries are admitted, and what every policy does to them."""
+
+    rate: Fraction
+    admitted: bool
+    outcomes: dict[str, dict[str, Outcome]]
+
+    def missed(self, policy: str) -> float:
+        """The share of all tasks that miss their deadlines, in percent."""
+        found = self.outcomes[policy].values()
+        return 100 * sum(got.misses for got in found) / max(1, sum(got.tasks for got in found))
+
+
+def sweep(
+    queries: Sequence[QosQuery],
+    machine: Machine,
+    name: str,
+    rates: Sequence[Exact],
+    *,
+    duration: Exact = 5000,
+    policies: Sequence[AnyPolicy] = POLICIES,
+) -> list[SweepStep]:
+    """Let one query send, and reserve, more and more."""
+    found = []
+    for value in map(exact, rates):
+        changed = [_with_rate(query, value) if query.name == name else query for query in queries]
+        flows = SchedulabilityVerifier(machine).check(changed, first=False).flows
+        admitted = all(decision.admitted for decision in admit(changed, machine))
+        found.append(SweepStep(value, admitted, simulate(flows, machine, duration=duration, policies=policies)))
+    return found
+
+
+def _with_rate(query: QosQuery, rate: Fraction) -> QosQuery:
+    """The query with another rate, of its arrivals and of its service."""
+    assert isinstance(query.service, RateLatency)
+    first = query.inputs[0]
+    bucket = TokenBucket(first.arrival.buckets[-1][0], rate)
+    service = RateLatency(rate, query.service.latency)
+    return replace(query, inputs=(replace(first, arrival=bucket), *query.inputs[1:]), service=service)

@@ -2,7 +2,7 @@
 
 A basic task is one tuple (or one group of tuples), a window task is one window, which may be cut into pieces.
 
->>> query = Query("Q1", (Input(Cost(200), TokenBucket(10, 1)),), service=RateLatency(1, 20))
+>>> query = QosQuery("Q1", (QueryInput(Cost(200), TokenBucket(10, 1)),), service=RateLatency(1, 20))
 >>> flow = query.flows(Fraction(0))[0]
 >>> flow.delay, flow.backlog
 (Fraction(30, 1), Fraction(30, 1))
@@ -63,7 +63,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Input:
+class QueryInput:
     """One input of a query: what a task of it costs, and how fast they come."""
 
     cost: Cost
@@ -71,7 +71,7 @@ class Input:
     name: str = ""
 
 
-class Line(NamedTuple):
+class TaskLine(NamedTuple):
     """A line above a flow's demand: its height and rate, and from when on."""
 
     height: Fraction
@@ -118,14 +118,14 @@ class Flow:
         return isinstance(self.arrival, TokenBucket) and isinstance(self.service, RateLatency)
 
     @cached_property
-    def line(self) -> Line:
+    def line(self) -> TaskLine:
         """The long run of its demand."""
         burst, rate = self.arrival.buckets[-1]
         if not self.simple or not isinstance(self.service, RateLatency):
-            return Line(burst, rate, Fraction(0))
+            return TaskLine(burst, rate, Fraction(0))
         if self.service.rate < rate:
-            return Line(Fraction(0), self.service.rate, self.service.latency)
-        return Line(burst, rate, self.service.latency + 1 / self.service.rate)
+            return TaskLine(Fraction(0), self.service.rate, self.service.latency)
+        return TaskLine(burst, rate, self.service.latency + 1 / self.service.rate)
 
     @cached_property
     def floats(self) -> Floats:
@@ -144,11 +144,11 @@ class Flow:
 
 
 @dataclass(frozen=True)
-class Query:
+class QosQuery:
     """A query that wants to run: its inputs, and either a service curve or a wish."""
 
     name: str
-    inputs: tuple[Input, ...]
+    inputs: tuple[QueryInput, ...]
     task: Kind = "basic"
     service: RateLatency | ServiceCurve | None = None
     qos: QoS | None = None
@@ -187,14 +187,14 @@ class Query:
             return self.qos.latency_ms
         return max((flow.delay for flow in self.flows(Fraction(0))), default=inf)
 
-    def with_latency(self, value: Fraction) -> Query:
+    def with_latency(self, value: Fraction) -> QosQuery:
         """The same with another latency: of the wish, or of the service curve."""
         if self.qos is not None:
             return replace(self, qos=QoS(value, self.qos.max_backlog))
         assert isinstance(self.service, RateLatency)
         return replace(self, service=RateLatency(self.service.rate, value))
 
-    def with_arrival(self, *, burst: Fraction | None = None, rate: Fraction | None = None) -> Query:
+    def with_arrival(self, *, burst: Fraction | None = None, rate: Fraction | None = None) -> QosQuery:
         """The same with another burst or rate of its (first) input."""
         first = self.inputs[0].arrival
         assert isinstance(first, TokenBucket)

@@ -13,10 +13,10 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 from streamproof.errors import PlanError, did_you_mean
-from streamproof.qos.demand import MARGIN, Demand, Violation
+from streamproof.qos.demand import MARGIN, Demand, DemandViolation
 from streamproof.qos.exact import Exact, positive
 from streamproof.qos.service import RateLatency
-from streamproof.qos.tasks import Flow, Query
+from streamproof.qos.tasks import Flow, QosQuery
 
 Policy = Literal["qed", "b-qed", "p-qed"]
 Test = Literal["reserved", "policed"]
@@ -64,12 +64,12 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Schedulability:
     """What a test found: the flows with their curves, and the violation where there is one."""
 
     flows: tuple[Flow, ...]
     test: Test  # which admitted, or the last that refused
-    violation: Violation | None
+    violation: DemandViolation | None
 
     @property
     def schedulable(self) -> bool:
@@ -81,9 +81,11 @@ class SchedulabilityVerifier:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self._flows: dict[tuple[Fraction, bool], dict[int, tuple[Query, list[Flow]]]] = {}  # by id; the query keeps it
+        self._flows: dict[
+            tuple[Fraction, bool], dict[int, tuple[QosQuery, list[Flow]]]
+        ] = {}  # by id; the query keeps it
 
-    def flows(self, queries: Sequence[Query], blocking: Fraction, *, late: bool = False) -> list[Flow]:
+    def flows(self, queries: Sequence[QosQuery], blocking: Fraction, *, late: bool = False) -> list[Flow]:
         """The flows of queries, made once for each time of blocking."""
         known = self._flows.setdefault((blocking, late), {})
         found: list[Flow] = []
@@ -93,20 +95,20 @@ class SchedulabilityVerifier:
             found += known[id(query)][1]
         return found
 
-    def beside(self, accepted: Sequence[Query]) -> Beside:
+    def beside(self, accepted: Sequence[QosQuery]) -> Beside:
         """Those that run already, summed up: one more is checked against the sum."""
         return Beside(self, list(accepted))
 
-    def check(self, queries: Sequence[Query], *, first: bool = True) -> Verdict:
+    def check(self, queries: Sequence[QosQuery], *, first: bool = True) -> Schedulability:
         """The verdict on a whole set. ``first`` False saves the search for the first of several violations."""
         blocking = self.blocking(queries)
         flows = self.flows(queries, blocking)
         if self.machine.test == "reserved" or self._is_reserved(flows):
-            return Verdict(tuple(flows), "reserved", self._reserved(flows))
+            return Schedulability(tuple(flows), "reserved", self._reserved(flows))
         flows = self.flows(queries, blocking, late=True)
-        return Verdict(tuple(flows), "policed", self._policed(flows, first=first))
+        return Schedulability(tuple(flows), "policed", self._policed(flows, first=first))
 
-    def blocking(self, queries: Sequence[Query]) -> Fraction:
+    def blocking(self, queries: Sequence[QosQuery]) -> Fraction:
         """``δ / C``: the longest time for which nothing can be interrupted, in milliseconds."""
         cut = self.machine.cut
         longest = Fraction(0)
@@ -116,7 +118,7 @@ class SchedulabilityVerifier:
                 longest = max(longest, min(cost, cut) if query.task == "window" and cut is not None else cost)
         return longest / self.machine.capacity
 
-    def _policed(self, flows: Sequence[Flow], *, first: bool) -> Violation | None:
+    def _policed(self, flows: Sequence[Flow], *, first: bool) -> DemandViolation | None:
         demand = Demand(flows, self.machine.sections(flows), self.machine.capacity)
         found = demand.search(anywhere=not first)
         return found if found is None or not first else demand.first(found)
@@ -130,7 +132,7 @@ class SchedulabilityVerifier:
                 return False
         return self._reserved(flows) is None
 
-    def _reserved(self, flows: Sequence[Flow]) -> Violation | None:
+    def _reserved(self, flows: Sequence[Flow]) -> DemandViolation | None:
         sections = self.machine.sections(flows)
         if not flows:
             return None
@@ -143,12 +145,14 @@ class SchedulabilityVerifier:
 class Beside:
     """Admitted queries as sums, so that one more query is mostly decided without looking at them again."""
 
-    def __init__(self, verifier: SchedulabilityVerifier, accepted: list[Query]) -> None:
+    def __init__(self, verifier: SchedulabilityVerifier, accepted: list[QosQuery]) -> None:
         self.verifier, self.accepted = verifier, accepted
         self.blocking = verifier.blocking(accepted)
         self._needed, self._latency, self._load = self._sums(accepted, self.blocking)
 
-    def _sums(self, queries: Sequence[Query], blocking: Fraction) -> tuple[Fraction | None, Fraction | None, Fraction]:
+    def _sums(
+        self, queries: Sequence[QosQuery], blocking: Fraction
+    ) -> tuple[Fraction | None, Fraction | None, Fraction]:
         """Reserved operations per ms and the least latency (None without closed forms), and the load."""
         flows = self.verifier.flows(queries, blocking)
         load = sum((flow.cost * flow.arrival.buckets[-1][1] for flow in flows), Fraction(0))
@@ -158,7 +162,7 @@ class Beside:
         needed = sum((cost * service.rate for cost, service in services), Fraction(0))
         return needed, min((service.latency for _, service in services), default=None), load
 
-    def fits(self, query: Query) -> bool:
+    def fits(self, query: QosQuery) -> bool:
         """Whether one more query can be admitted."""
         capacity = self.verifier.machine.capacity
         longest = self.verifier.blocking([query])
@@ -173,7 +177,7 @@ class Beside:
                     return reserved
         return self.verifier.check([*self.accepted, query], first=False).schedulable
 
-    def add(self, query: Query) -> None:
+    def add(self, query: QosQuery) -> None:
         """One more is admitted."""
         self.accepted.append(query)
         longest = max(self.blocking, self.verifier.blocking([query]))
@@ -188,7 +192,7 @@ class Beside:
             self._latency = latency if self._latency is None else min(latency, self._latency)
 
 
-def _lines(flows: Sequence[Flow], section: Fraction, blocker: str, capacity: Fraction) -> Violation | None:
+def _lines(flows: Sequence[Flow], section: Fraction, blocker: str, capacity: Fraction) -> DemandViolation | None:
     """Theorem 2 for rate-latency curves: ``T_i >= δ / C`` for all, and ``Σ c_i R_i <= C``."""
     blocking = section / capacity
     services = [(flow, flow.service) for flow in flows if isinstance(flow.service, RateLatency)]
@@ -208,7 +212,7 @@ def _lines(flows: Sequence[Flow], section: Fraction, blocker: str, capacity: Fra
     return _violation(flows, time, blocking, blocker, capacity, whole=False)
 
 
-def _curves(flows: Sequence[Flow], section: Fraction, blocker: str, capacity: Fraction) -> Violation | None:
+def _curves(flows: Sequence[Flow], section: Fraction, blocker: str, capacity: Fraction) -> DemandViolation | None:
     """Theorem 2 for any curves: at every breakpoint of their sum, and in the long run."""
     blocking = section / capacity
     total = flows[0].service.curve.times(flows[0].cost)
@@ -226,12 +230,12 @@ def _curves(flows: Sequence[Flow], section: Fraction, blocker: str, capacity: Fr
 
 def _violation(
     flows: Sequence[Flow], time: Fraction, blocking: Fraction, blocker: str, capacity: Fraction, *, whole: bool
-) -> Violation:
+) -> DemandViolation:
     demand: dict[str, Fraction] = {}
     for flow in flows:
         due = flow.service.curve.after(time)
         demand[flow.name] = (Fraction(int(due)) if whole else due) * flow.cost / capacity
-    return Violation(time, demand, blocking, blocker, capacity)
+    return DemandViolation(time, demand, blocking, blocker, capacity)
 
 
 def slack(flows: Sequence[Flow], machine: Machine) -> Fraction:
