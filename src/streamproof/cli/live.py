@@ -48,7 +48,7 @@ class LiveRun:
             positions, written = interrupted.positions, interrupted.written
             for reader in self._readers.values():
                 if str(reader.rejects) in written:
-                    reader.go_on()
+                    reader.continues()
         self.feed = self.query.over(most_rows=asked.batch_size, positions=positions)
         self.late, self.failures = (
             LettersFile(path, after=written.get(str(path))) for path in (asked.late_file, asked.module_letters)

@@ -86,7 +86,7 @@ def later(times):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def within(arrivals, times, longest):  # type: ignore[no-untyped-def]
-    """For each time, how many of the rising arrivals are at most ``longest`` later."""
+    """Returns for each time the number of the rising arrivals that are at most ``longest`` later."""
     out = np.empty(len(times), np.int64)
     at = 0
     for i in range(len(times)):
@@ -126,7 +126,7 @@ class Undelayed(NamedTuple):
 
 
 def draw_piece(records: Records, piece: int, seed: int, anchored: bool) -> int:
-    """Draw a number for each record; anchors draw the highest. The largest of them."""
+    """Draw a number for each record, the highest for those that must stay; returns the largest."""
     store = records.store
     found: Draws = draws(seed, "select", np.asarray(store.get(f"rid/{piece}")))
     found[fixed_of(store, piece)] = ALWAYS
@@ -174,7 +174,7 @@ def _reach(records: Records, piece: int, longest: int, highest: Draws, mine: Dra
         counts = np.searchsorted(arrivals_of(store, other), times[some] + longest, side="right")
         reached = some[counts > 0]
         found[reached] = np.maximum(found[reached], ahead[counts[counts > 0] - 1])
-    tail = np.flatnonzero(starts == len(times))  # their equals may go on behind: looked up once for all
+    tail = np.flatnonzero(starts == len(times))  # their equals may continue in later pieces: looked up once for all
     found[tail] = _after(records, piece, int(times[-1]), longest, highest)
     return found
 

@@ -69,12 +69,12 @@ def drop_curve(runs: Sequence[Any], total: int, unit: TimeUnit) -> list[list[flo
     count = sum(len(run) for run in runs)
     lost = count - not_above(runs, delays)
     points = list(zip(delays.tolist(), lost.tolist(), strict=True))
-    told = [
+    reported = [
         point
         for before, point in zip([(0, -1), *points], points, strict=False)
         if point[1] != before[1] or point[0] >= TICKS[unit]  # below a second, only what makes a difference
     ]
-    return [[delay, 100 * loss / total] for delay, loss in told]
+    return [[delay, 100 * loss / total] for delay, loss in reported]
 
 
 def fine_curve(runs: Sequence[Any], total: int) -> list[list[float]]:

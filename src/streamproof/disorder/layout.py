@@ -1,7 +1,7 @@
 """What a source looks like, found out before it is read: its files, its columns, its header, and its pieces.
 
 A *piece* is a stretch of one file that holds whole rows: bytes of a text file, row groups of a Parquet file. Pieces
-follow each other in arrival order; how many there are never changes a result.
+follow each other in arrival order; their number never changes a result.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def _holder(times: Ints, ids: Ints, ahead: Ints, starts: Ints, n: int) -> tuple[
 
 
 def _holders(times: Ints, ids: Ints, starts: Ints, counts: Ints, ahead: Ints) -> tuple[Holder, ...]:
-    """Those that made most events late; the last one is reported by itself, for it may go on in the next piece."""
+    """Those that made most events late; the last one is reported by itself, for it may continue in the next piece."""
     inner = counts[:-1]
     top = np.argsort(-inner, kind="stable")[:KEPT]
     return tuple(Holder(int(inner[n]), *_holder(times, ids, ahead, starts, n)) for n in top.tolist() if inner[n])

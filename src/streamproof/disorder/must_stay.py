@@ -113,7 +113,7 @@ def _finish(state, out, count):  # type: ignore[no-untyped-def]
 
 
 def mark_must_stay(records: Records, longest: int) -> int:
-    """Mark the records that must stay, from the last piece to the first; how many, the fixed ones included."""
+    """Mark the records that must stay, from the last piece to the first; returns their number, with the fixed ones."""
     state, starts, store = fresh_state(), records.starts, records.store
     pending, count = np.zeros(0, np.int64), 0
     for piece in range(len(records.splits) - 1, -1, -1):

@@ -83,7 +83,7 @@ class Target(Protocol):
     """Where rows are delivered to."""
 
     interval: bool  # whether it takes rows by stretches of time, and not one by one
-    claim: str  # where rows go, as far as whoever goes on must go on there
+    claim: str  # where rows go, as far as a replay that continues must send them there
 
     def send(self, rows: DueRows, first: int, last: int) -> None: ...
     def close_interval(self, first_row: int) -> None: ...
@@ -101,7 +101,7 @@ class Recording:
         self.path = path
         if is_packed(existing(path)):
             fix = "unpack it first: gunzip"
-            raise InputError("packed files are not replayed: a replay goes on from any row", at=str(path), fix=fix)
+            raise InputError("packed files are not replayed: a replay continues from any row", at=str(path), fix=fix)
         self.unit: TimeUnit = unit or _unit_beside(path) or "ms"
         column = self._column(time_column, separator)
         self.claim: Claim = {"file": os.path.realpath(path), "time": column, "unit": self.unit, "separator": separator}

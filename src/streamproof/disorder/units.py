@@ -50,9 +50,9 @@ def shown(ticks: float, unit: TimeUnit | None) -> str:
             whole, rest = divmod(seconds, size)
             if name == "s":
                 return f"{float(seconds):.4g}s"
-            part, letter = _STEPS[place + 1]
+            part, next_name = _STEPS[place + 1]
             more = int(rest // part)
-            return f"{whole}{name} {more}{letter}" if more else f"{whole}{name}"
+            return f"{whole}{name} {more}{next_name}" if more else f"{whole}{name}"
     return "0s"
 
 

@@ -28,7 +28,7 @@ _CSV, _JSON = 0, 1
 def make_run(
     records: Records, piece: int, choice: DelayChoice, output: StreamOutput, pieces: Sequence[FilePiece]
 ) -> tuple[int, int]:
-    """Sort the rows of a piece by arrival, finished as they will be written; how many rows and bytes."""
+    """Sort the rows of a piece by arrival, finished as they will be written; returns the numbers of rows and bytes."""
     store = records.store
     arrivals, delayed = arrivals_in(records, piece, choice)
     keys = 2 * arrivals + delayed

@@ -133,7 +133,7 @@ class Advance:
         return PhysicalStream.concat(self._dropped, schema=schema)
 
     def save(self) -> dict[str, object]:
-        """All that a new one with the same settings needs to go on, beside what is `not_taken`: fit for JSON."""
+        """All that a new one with the same settings needs to continue, beside what is `not_taken`: fit for JSON."""
         self._forget()
         return {
             "cti": self.cti, "dropped": self.dropped, "adjusted": self.adjusted, "seen": self._seen,
@@ -168,9 +168,9 @@ class Advance:
         last = self.cti
         while True:
             target = BEGINNING + 1 if last == BEGINNING else last + self.every_duration
-            at, told = int(np.searchsorted(due, target)), int(np.searchsorted(own, last, side="right"))
-            if told < at:
-                last = int(own[told])
+            at, given = int(np.searchsorted(due, target)), int(np.searchsorted(own, last, side="right"))
+            if given < at:
+                last = int(own[given])
             elif at < len(due):
                 kept[at] = last = int(due[at])
             else:

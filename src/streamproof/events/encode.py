@@ -100,7 +100,7 @@ class Encoder:
         return events
 
     def save(self) -> tuple[dict[str, int], pa.Table]:
-        """What a new one needs to go on: numbers, and the live rows with the number of each in the column ``w``."""
+        """What a new one needs to continue: numbers, and the live rows with the number of each in the column ``w``."""
         self._forget()
         numbers, rows = _merged(self._live, self.schema)
         columns = [pa.array(rows.le), pa.array(rows.re), pa.array(numbers), *rows.payload.columns]

@@ -142,7 +142,7 @@ class Validator:
         return self._live
 
     def save(self) -> dict[str, object]:
-        """What a new one needs to go on, beside what is `remembered`: plain data, fit for JSON."""
+        """What a new one needs to continue, beside what is `remembered`: plain data, fit for JSON."""
         return {"cti": self.cti, "rows_seen": self.rows_seen, "latest": self._latest, "counts": dict(self.counts)}
 
     @told

@@ -53,7 +53,7 @@ class Observed:
         self.max_backlog = max(self.max_backlog, rows)
 
     def done(self, delays: npt.NDArray[np.float64], fault: Fault) -> int:
-        """Rows are done after these delays; how many missed the bound, which is that fault."""
+        """Note rows that are done after these delays; returns how many missed the bound, by that fault."""
         self.rows += len(delays)
         late = int(np.count_nonzero(delays > self.delay_bound))
         self.misses[fault] += late

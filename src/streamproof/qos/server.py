@@ -246,7 +246,7 @@ class QueryServer:
 
 
 def _refuse_missing(what: str, given: object, names: Iterable[str]) -> None:
-    """What is told per source is told for each."""
+    """Refuse a setting that is given by source, but not for every source."""
     for name in names:
         if isinstance(given, Mapping) and name not in given:
             fix = f'give {what}={{"{name}": …}}, or one for all sources'

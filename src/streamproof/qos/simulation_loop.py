@@ -102,7 +102,7 @@ def run_machine(  # noqa: PLR0917  # one loop over time, compiled: its state doe
     finishes: Ints,  # out: when each task is done
     backlogs: Ints,  # out: per flow, the most tasks that waited or ran at once
 ) -> int:
-    """Run all tasks to their end; how many pieces were run."""
+    """Run all tasks to their end; returns the number of pieces that ran."""
     flows = len(starts) - 1
     heads, known, ends = starts[:-1].copy(), starts[:-1].copy(), starts[:-1].copy()
     left = np.zeros(flows, dtype=np.int64)  # of a cut task: what remains

@@ -104,17 +104,17 @@ class EdfGate:
             asked = wall_time() * 1000
             deadline = (turn.fixed[-1] if turn.fixed else asked - float(turn.flow.period)) + float(turn.flow.latency)
             left_behind, turn.fixed = turn.fixed[:-1], [*turn.fixed[-1:], asked]
-            waited, told = 0.0, None
+            waited, oldest = 0.0, None
             for part in _parts(frame, split_by, pieces):
                 with self.arbiter.grant(deadline) as wait:
                     waited += wait * 1000
                     begun = wall_time()
                     found = process(part, number)
                     self._account(turn, (wall_time() - begun) * 1000)
-                told = found if told is None else min(told, found if found is not None else told)
+                oldest = found if oldest is None else min(oldest, found if found is not None else oldest)
             turn.waits[number] = waited
-            self._finish(turn, told, late=bool(left_behind) and told is not None and told < left_behind[0])
-            return told
+            self._finish(turn, oldest, late=bool(left_behind) and oldest is not None and oldest < left_behind[0])
+            return oldest
 
         return take
 

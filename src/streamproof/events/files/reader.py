@@ -88,8 +88,8 @@ class Reader:
         """Where the rows that could not be read are written."""
         return self._rejects_path
 
-    def go_on(self) -> None:
-        """The file of rejects was made by the run that this one goes on with."""
+    def continues(self) -> None:
+        """Say that the file of rejects was made by the run that this one continues, so that it may be replaced."""
         self._rejects.ours = True
 
     @property
