@@ -219,13 +219,13 @@ def _write(emitted, size, group, window, sign, numbers):
 
 
 @loop
-def correct(starts, of_starts, moves, of_moves, new_starts, new_moves, numbers, scratch, emitted, found, size, done):
+def correct(held, changes, numbers, scratch, out, size, done):
     """The rows that changes replace, each before its replacement, with their sums; the panes are those before.
 
     ``scratch`` is for sums and where they stand, two rows of each; ``done`` says how many changes were looked at. Where
     no room is left, it stops after a whole group. Returns the number of rows, and whether these are all.
     """
-    sums, at = scratch
+    (starts, of_starts, moves, of_moves), (new_starts, new_moves), (sums, at) = held, changes, scratch
     while done[0] < len(new_starts) or done[1] < len(new_moves):
         i, j = done[0], done[1]
         group = np.int64(FOREVER)
@@ -245,9 +245,7 @@ def correct(starts, of_starts, moves, of_moves, new_starts, new_moves, numbers, 
             _begin(at, 0, starts, a, a + of_starts[group, SIZE], b, b + of_moves[group, SIZE], first)
             _begin(at, 1, new_starts, i, i_end, j, j_end, first)
             begun = size
-            size = _correct_group(
-                starts, moves, new_starts, new_moves, at, sums, group, window, numbers, emitted, found, size
-            )
+            size = _correct_group((starts, moves), changes, at, sums, group, window, numbers, out, size)
             if size < 0:
                 return begun, False
         done[0], done[1] = i_end, j_end
@@ -268,8 +266,9 @@ def _next_change(new_starts, new_moves, at, numbers):
 
 
 @njit(cache=True, inline="always")
-def _correct_group(starts, moves, new_starts, new_moves, at, sums, group, window, numbers, emitted, found, size):
+def _correct_group(held, changes, at, sums, group, window, numbers, out, size):
     """The first row of ``sums`` is what was, the second what changes. −1 where no room is left."""
+    (starts, moves), (new_starts, new_moves), (emitted, found) = held, changes, out
     sums[:] = 0
     while window <= numbers[DUE_BEFORE]:
         _advance(sums, 0, starts, moves, at, window, numbers)
@@ -325,8 +324,9 @@ def adjust(running, kept, changes, numbers, spec, moving):
 
 
 @loop
-def complete(starts, of_starts, moves, of_moves, heads, links, running, sums, numbers, spec, emitted, found, size):
+def complete(held, queue, running, numbers, spec, out, size):
     """Write the windows that are due now, after ``size`` rows; returns the size, and whether these are all."""
+    (starts, of_starts, moves, of_moves), (heads, links) = held, queue
     low, high = numbers[DUE_BEFORE] + 1, numbers[DUE]
     lists = len(heads) if low < high - len(heads) else high - low + 1
     for n in range(lists):
@@ -338,12 +338,12 @@ def complete(starts, of_starts, moves, of_moves, heads, links, running, sums, nu
                 a, b = of_starts[group, FIRST], of_moves[group, FIRST]
                 ends = a + of_starts[group, SIZE], b + of_moves[group, SIZE]
                 if numbers[PER_WINDOW] == 1 and numbers[PER_HOP] == 1 and ends[1] == b:
-                    size, window = _complete_alone(starts, a, ends[0], group, window, numbers, emitted, found, size)
+                    size, window = _complete_alone(starts, a, ends[0], group, window, numbers, out, size)
                 else:
+                    spans = (a, ends[0]), (b, ends[1])
                     size, window = _complete_group(
-                        starts, (a, ends[0]), moves, (b, ends[1]), running, sums, group, window, numbers, spec, emitted,
-                        found, size,
-                    )  # fmt: skip
+                        (starts, moves), spans, running, group, window, numbers, spec, out, size
+                    )
                 strike(heads, links, group)
                 if window < FOREVER:
                     enlist(heads, links, group, window)
@@ -354,8 +354,9 @@ def complete(starts, of_starts, moves, of_moves, heads, links, running, sums, nu
 
 
 @njit(cache=True, inline="always")
-def _complete_alone(starts, first, end, group, window, numbers, emitted, found, size):
+def _complete_alone(starts, first, end, group, window, numbers, out, size):
     """As `_complete_group`, where a window is one pane and nothing lives on from before."""
+    emitted, found = out
     at = first_from(starts, first, end, window)
     window = np.int64(FOREVER)
     while at < end:
@@ -373,15 +374,14 @@ def _complete_alone(starts, first, end, group, window, numbers, emitted, found, 
 
 
 @njit(cache=True, inline="always")
-def _complete_group(
-    starts, of_starts, moves, of_moves, running, sums, group, window, numbers, spec, emitted, found, size
-):  # fmt: skip
+def _complete_group(held, spans, running, group, window, numbers, spec, out, size):
     """The due windows of a group; and its next window, which is due as well where no room was left.
 
     Where windows overlap much, its sums go on from those of the window that it came to last.
     """
-    row = group if len(running) else 0
-    leave, enter, move = _resumed(starts, of_starts, moves, of_moves, running, sums, row, window, numbers)
+    (starts, moves), (of_starts, of_moves), (last, sums), (emitted, found) = held, spans, running, out
+    row = group if len(last) else 0
+    leave, enter, move = _resumed(held, spans, running, row, window, numbers)
     while window < FOREVER:
         first = window * numbers[PER_HOP]
         while enter < of_starts[1] and starts[enter, PLACE] < first + numbers[PER_WINDOW]:
@@ -404,19 +404,20 @@ def _complete_group(
             found[size, n] = sums[row, n]
         size += 1
         window += 1
-    if len(running):
-        running[group, REACHED], running[group, LEFT] = window, leave - of_starts[0]
+    if len(last):
+        last[group, REACHED], last[group, LEFT] = window, leave - of_starts[0]
         carry_row(sums, row, 0, spec)
     return size, window
 
 
 @njit(cache=True, inline="always")
-def _resumed(starts, of_starts, moves, of_moves, running, sums, row, window, numbers):
+def _resumed(held, spans, running, row, window, numbers):
     """The next start to leave and to enter, and the next move: where the last slide ended, or for a new one."""
-    reached = running[row, REACHED] if len(running) else np.int64(FOREVER)
+    (starts, moves), (of_starts, of_moves), (last, sums) = held, spans, running
+    reached = last[row, REACHED] if len(last) else np.int64(FOREVER)
     if reached <= window and (window - reached) * numbers[PER_HOP] * numbers[KEPT] <= numbers[PER_WINDOW]:
         first = reached * numbers[PER_HOP]
-        leave = of_starts[0] + running[row, LEFT]
+        leave = of_starts[0] + last[row, LEFT]
         is_right = leave <= of_starts[1] and (leave == of_starts[0] or starts[leave - 1, PLACE] < first)
         if not is_right or (leave < of_starts[1] and starts[leave, PLACE] < first):
             leave = first_from(starts, of_starts[0], of_starts[1], first)

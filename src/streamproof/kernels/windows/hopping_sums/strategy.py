@@ -231,7 +231,8 @@ class HoppingSums(Progress):
         size, whole, done = 0, False, np.zeros(2, np.int64)
         self._make_room(size)
         while not whole:
-            size, whole = correct(*held, starts, moves, numbers, scratch, self._emitted, self._found, size, done)
+            out = self._emitted, self._found
+            size, whole = correct(held, (starts, moves), numbers, scratch, out, size, done)
             if not whole:  # the next group alone may need more than there is, however little is written so far
                 self._make_room(len(self._found))
         return size
@@ -242,8 +243,9 @@ class HoppingSums(Progress):
         whole = False
         while not whole:
             self._make_room(size)
-            groups = self.due_queue.heads, self.due_queue.links, self.running.at, self.running.sums
-            size, whole = complete(*held, *groups, numbers, self.sums.spec, self._emitted, self._found, size)
+            queue, running = (self.due_queue.heads, self.due_queue.links), (self.running.at, self.running.sums)
+            out = self._emitted, self._found
+            size, whole = complete(held, queue, running, numbers, self.sums.spec, out, size)
         return size
 
     def _make_room(self, size: int, *, more: int = 0) -> None:
