@@ -120,7 +120,8 @@ def test_a_program_that_does_not_end_by_itself_is_ended(tmp_path: Path) -> None:
     [
         ("{} generate --count 50000 | head -n 1", 141), ("{} modules | true", 141), ("{} --help | true", 141),
         ("{} run none.json 2>&1 | true", 141), ("{} generate --count 9 >/dev/full", 3),
-        ("{} run none.json --json >/dev/full", 3),
+        ("{} run none.json --json >/dev/full", 3), ("{} --help >/dev/full", 3), ("{} modules >&-", 3),
+        ("{} modules --json >&- 2>&-", 3), ("{} modules <&- >/dev/null", 0), ("{} modules 2>&- >/dev/null", 0),
     ],
 )  # fmt: skip
 def test_where_output_cannot_go(line: str, code: int, unbuffered: str, tmp_path: Path) -> None:
@@ -132,6 +133,26 @@ def test_where_output_cannot_go(line: str, code: int, unbuffered: str, tmp_path:
     assert ran.returncode == code, ran
     assert "Traceback" not in ran.stderr
     assert len(ran.stderr.splitlines()) <= 3, ran.stderr
+    if code == 3 and "2>&-" not in line:
+        assert ran.stderr.startswith("infrastructure: "), ran.stderr
+
+
+@pytest.mark.parametrize("locale", [
+    {"LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"PYTHONIOENCODING": "ascii"},
+    {"PYTHONIOENCODING": "latin-1"}, {"PYTHONOPTIMIZE": "2"},
+], ids=lambda locale: next(iter(locale)))  # fmt: skip
+def test_results_are_the_same_in_every_locale(locale: dict[str, str], tmp_path: Path) -> None:
+    """In one without accents, tables and text ended in an exception; and no check stands in an assert alone."""
+    (tmp_path / "s.csv").write_text("le,re,k\n1,5,café\n2,9,ü €\n", encoding="utf-8")
+    (tmp_path / "p.json").write_text('{"op": "source", "name": "S"}')
+    arguments = [*SCRIPT, "run", "p.json", "--input", "S=s.csv"]
+    for more in ([], ["--json"]):
+        usual, other = (
+            subprocess.run([*arguments, *more], cwd=tmp_path, env={**PLAIN, **env}, capture_output=True, check=False)
+            for env in ({}, locale)
+        )
+        assert (other.returncode, other.stdout, other.stderr) == (0, usual.stdout, usual.stderr)
+        assert "café".encode() in other.stdout
 
 
 UNEXPECTED = [

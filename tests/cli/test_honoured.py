@@ -87,6 +87,25 @@ def test_every_option_is_known_to_be_honoured() -> None:
     }
 
 
+def _single() -> list[tuple[str, str]]:
+    """Every option that takes one value."""
+    found = []
+    for name, command in COMMANDS.items():
+        parts = {f"{name or 'modules'} {part}": made for part, made in getattr(command, "commands", {}).items()} or {name: command}
+        for called, made in parts.items():
+            options = (p for p in made.params if p.opts[0].startswith("--") and not p.is_flag and not p.multiple)
+            found += [(called, p.opts[0]) for p in options]
+    return found
+
+
+@pytest.mark.parametrize(("called", "option"), _single())
+def test_an_option_of_one_value_is_given_once(run: Callable[..., object], called: str, option: str) -> None:
+    """The last of several would win without a word."""
+    done = run(*called.split(), option, "1", option, "2")
+    assert done.code == 2
+    assert f"{option} is given 2 times" in done.out + done.err
+
+
 @pytest.mark.parametrize(
     ("name", "option", "arguments"),
     [(name, option, text) for name, options in REFUSED.items() for option, text in options.items()],

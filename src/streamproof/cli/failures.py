@@ -95,6 +95,9 @@ def _told_of(error: BaseException, place: str, *, as_json: bool) -> int:
         if isinstance(again, BrokenPipeError | SystemExit):
             return _nobody_listens()
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with suppress(OSError, ValueError):
+            why = again.strerror if isinstance(again, OSError) else again
+            sys.stderr.write(f"infrastructure: standard output cannot be written: {why}\n")
         return InfrastructureError.exit_code
 
 

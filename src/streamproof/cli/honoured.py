@@ -9,6 +9,7 @@ False
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -165,6 +166,15 @@ CONDITIONS: Final[Mapping[str, Mapping[str, Needs]]] = {
 
 class Command(TyperCommand):
     """A command that refuses options which it would not honour."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # as in `invoke`
+        """Read the command line, in which an option that takes one value is given once: the last would win."""
+        given = self.make_parser(ctx).parse_args(args=list(args))[2]
+        for name, count in Counter(p.name for p in given if p.nargs == 1 and not getattr(p, "is_flag", False)).items():
+            parameter = next(p for p in given if p.name == name)
+            if count > 1 and not getattr(parameter, "multiple", False):
+                raise InputError(f"{parameter.opts[0]} is given {count} times", fix="give it once")
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # the Context of Typer's own Click
         """Run the command, if everything that was given means something."""

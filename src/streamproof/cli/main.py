@@ -23,6 +23,7 @@ def main() -> None:
     """Run the command line in a process of its own."""
     _end_at_once_if_told()
     _look_in_installed_places()
+    _open_what_is_closed()
     _write_everything()
     code = command(sys.argv[1:], alone=True)
     from streamproof.cli import stopping  # noqa: PLC0415  # loaded by the command
@@ -75,6 +76,23 @@ def _end_at_once_if_told() -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, end)
+
+
+def _open_what_is_closed() -> None:
+    """Let no file that is opened later take the place of a standard stream; and speak UTF-8 whatever the locale is.
+
+    Results that nobody can get are an error: standard output that was closed can only be read.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            flags = os.O_WRONLY if name == "stderr" else os.O_RDONLY
+            os.dup2(os.open(os.devnull, flags), number)
+            setattr(sys, name, open(number, "r" if name == "stdin" else "w", encoding="utf-8", closefd=False))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if stream.encoding.lower().replace("-", "") != "utf8" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def _write_everything() -> None:

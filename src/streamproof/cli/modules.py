@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from streamproof.cli.honoured import Command
 from streamproof.cli.plans import registry_of
 from streamproof.cli.screen import print_line, safe_text, show_pairs
 from streamproof.errors import PlanError, did_you_mean
@@ -37,7 +38,7 @@ def modules(
     show_pairs(rows, header=("kind", "name", "traits", "what it does"))
 
 
-@app.command()
+@app.command(cls=Command)
 def check(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="The module, as plans call it: NAME or NAME@VERSION.")],

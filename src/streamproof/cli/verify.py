@@ -76,6 +76,8 @@ def verify(
         raise typer.Exit(_replayed(replay, engine or [], dsn, json=json))
     if report is not None:
         check_target(Path(os.path.realpath(report)), overwrite=overwrite)
+    if resume is not None:
+        check_target(resume, overwrite=True)
     if not suite:
         fix = "give smoke, full, large, deep, fuzz, a file, or --replay FILE"
         raise InputError("no suite is given", at="streamproof verify", fix=fix)
