@@ -91,7 +91,9 @@ def _single() -> list[tuple[str, str]]:
     """Every option that takes one value."""
     found = []
     for name, command in COMMANDS.items():
-        parts = {f"{name or 'modules'} {part}": made for part, made in getattr(command, "commands", {}).items()} or {name: command}
+        parts = {f"{name or 'modules'} {part}": made for part, made in getattr(command, "commands", {}).items()} or {
+            name: command
+        }
         for called, made in parts.items():
             options = (p for p in made.params if p.opts[0].startswith("--") and not p.is_flag and not p.multiple)
             found += [(called, p.opts[0]) for p in options]
