@@ -16,7 +16,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # what type checkers take for true, without loading `typing` while a program starts
 if TYPE_CHECKING:
-    from streamproof.disorder.api import Analysis as Analysis
+    from streamproof.disorder.analysis import Analysis as Analysis
     from streamproof.disorder.api import analyze as analyze
     from streamproof.disorder.api import make_disorder as make_disorder
     from streamproof.disorder.api import register_sources as register_sources
@@ -108,7 +108,8 @@ if TYPE_CHECKING:
     from streamproof.query.stream import source as source
 
 _ROOMS = {
-    "disorder.api": "Analysis analyze make_disorder register_sources",
+    "disorder.analysis": "Analysis",
+    "disorder.api": "analyze make_disorder register_sources",
     "engines.job": "Job on",
     "engines.local.metrics": "Metrics",
     "engines.local.processor": "Processor",

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streamproof.events.history import History, explain_difference, same_bag, same_schema, same_snapshots
+from streamproof.events.compare import explain_difference, same_bag, same_schema, same_snapshots
+from streamproof.events.history import History
 from streamproof.events.schema import Schema
 from streamproof.events.time import FOREVER
 from tests.events.strategies import SMALL, rows

@@ -23,11 +23,12 @@ from streamproof.engines.job import Job, on
 from streamproof.engines.spark.output import read_output
 from streamproof.engines.spark.session import session
 from streamproof.engines.spark.sinks import FileSink
+from streamproof.events.compare import explain_difference
 from streamproof.events.event import Cti
 from streamproof.events.files import ColumnMapping, read
 from streamproof.events.files.rejects import free_name
 from streamproof.events.files.writer import table_of
-from streamproof.events.history import History, explain_difference
+from streamproof.events.history import History
 from streamproof.events.schema import Schema
 from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import FOREVER

@@ -10,7 +10,6 @@ from streamproof.arguments import check_call, door
 from streamproof.disorder.analysis import Analysis, analyze_file
 from streamproof.disorder.config import Configuration, configuration_of, read_configuration
 from streamproof.disorder.generate import DataSet, generate_disorder
-from streamproof.disorder.units import TimeUnit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,6 +68,3 @@ def register_sources(spark: SparkSession) -> None:
     from streamproof.disorder.spark_sources import register  # noqa: PLC0415
 
     register(spark)
-
-
-__all__ = ["Analysis", "DataSet", "TimeUnit", "analyze", "make_disorder", "register_sources"]

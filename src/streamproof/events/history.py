@@ -26,14 +26,11 @@ from streamproof.errors import ErrorName, InputError, did_you_mean
 from streamproof.events import jsontext, weights
 from streamproof.events.bag import consolidate, identical, python_rows
 from streamproof.events.batch import Batch, array_of, show_beyond
-from streamproof.events.compare import explain_difference, same_bag, same_schema, same_snapshots
 from streamproof.events.notation import column_of, show_payload
 from streamproof.events.order import Flags, ints, one_array
 from streamproof.events.schema import LE, RE, SIGNED, Schema, W, column_name, own_columns, payload_name
 from streamproof.events.time import BEGINNING, FOREVER, show_tick
 from streamproof.thresholds import WRITTEN_AT_ONCE
-
-__all__ = ["History", "Row", "explain_difference", "same_bag", "same_schema", "same_snapshots"]
 
 
 class Row(NamedTuple):

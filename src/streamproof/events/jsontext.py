@@ -1,5 +1,6 @@
 """Columns as JSON text: whole files are written without a Python call per row.
 
+>>> from streamproof.events.schema import STRING
 >>> column = pa.array(["a", None])
 >>> objects([("k", text_of_column(column, STRING)), ("v", numbers(pa.array([1, 2])))]).to_pylist()
 ['{"k": "a", "v": 1}', '{"k": null, "v": 2}']
@@ -14,10 +15,8 @@ import pyarrow.compute as pc
 
 from streamproof.events.notation import write_json, write_value
 from streamproof.events.order import one_array
-from streamproof.events.schema import STRING, Schema, Type
+from streamproof.events.schema import Schema, Type
 from streamproof.events.time import BEGINNING, FOREVER
-
-__all__ = ["STRING", "numbers", "objects", "payload", "text_of_column", "times"]
 
 
 def objects(fields: list[tuple[str, pa.Array]]) -> pa.Array:

@@ -1,5 +1,6 @@
 """Payload values in JSON: what JSON has no type for becomes text, and the schema reads it back.
 
+>>> from streamproof.events.schema import parse_type
 >>> write_value(Decimal("1.50")), write_value(date(2024, 5, 1)), write_value(datetime(2024, 5, 1, 12, tzinfo=UTC))
 ('1.50', '2024-05-01', '2024-05-01T12:00:00Z')
 >>> read_value("1.50", parse_type("decimal(5, 2)"))
@@ -21,19 +22,7 @@ from typing import Final
 import pyarrow as pa
 
 from streamproof.errors import InputError, StreamproofError
-from streamproof.events.schema import BOOL, DATE, FLOAT64, INT64, NULL, STRING, TIMESTAMP, Type, decimal, parse_type
-
-__all__ = [
-    "column_of",
-    "merge_types",
-    "parse_type",
-    "read_value",
-    "show_payload",
-    "show_value",
-    "type_of_value",
-    "write_json",
-    "write_value",
-]
+from streamproof.events.schema import BOOL, DATE, FLOAT64, INT64, NULL, STRING, TIMESTAMP, Type, decimal
 
 _LONGEST_SHOWN: Final = 40
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")

@@ -2,6 +2,7 @@
 
 A *turn* is ``3·place + phase``: before the event of that place, in its turn, or after it.
 
+>>> from streamproof.generate.lifetimes import lifetimes
 >>> facets = Facets(disorder=(0.5, 3), duration=5)
 >>> arrival = ArrivalTurns.of(lifetimes(facets, 6, seed=4), facets, seed=4)
 >>> index = np.arange(6)
@@ -23,9 +24,7 @@ import numpy as np
 from streamproof.events.order import Flags, Ints
 from streamproof.generate.draws import below, exactly, key_of, part_of, words
 from streamproof.generate.facets import Facets
-from streamproof.generate.lifetimes import EventLifetimes, lifetimes
-
-__all__ = ["AFTER", "BEFORE", "IN_TURN", "PHASES", "ArrivalTurns", "Facets", "lifetimes"]
+from streamproof.generate.lifetimes import EventLifetimes
 
 BEFORE: Final = 0
 IN_TURN: Final = 1

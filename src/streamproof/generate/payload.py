@@ -9,6 +9,7 @@ have as many different values as the facet says, as far as the type has them.
 
 Values at which programs break are of every type:
 
+>>> from streamproof.events.schema import parse_type
 >>> boundary_values(parse_type("decimal(3, 1)")).to_pylist()[:2]
 [Decimal('99.9'), Decimal('-99.9')]
 """
@@ -30,11 +31,9 @@ import pyarrow.compute as pc
 
 from streamproof.errors import PlanError, did_you_mean
 from streamproof.events.order import Ints, Words
-from streamproof.events.schema import Kind, Schema, Type, parse_type
+from streamproof.events.schema import Kind, Schema, Type
 from streamproof.generate.draws import below, exactly, key_of, part_of, words
 from streamproof.generate.facets import LONGEST_TABLE, Facets, ValueNumbers
-
-__all__ = ["boundary_values", "parse_type"]
 
 _BOUNDARIES: Final[dict[Kind, list[Any]]] = {
     "int64": [

@@ -4,6 +4,8 @@ A top-k per group is emitted as soon as it can be, and corrected when a late eve
 retractions, one puts such a fragment above a plain source, feeds it out of order, and whatever stands above it sees a
 stream rich in overlapping insertions and retractions. The data is influenced by manipulating the query.
 
+>>> from streamproof.plan.expr import TRUE
+>>> from streamproof.plan.nodes import Where, walk
 >>> plan = Where(Source("S", Schema.of({"k": "string", "v": "int64"})), TRUE)
 >>> [type(node).__name__ for node in walk(make_speculative(plan))]
 ['Where', 'Select', 'GroupApply', 'Source', 'Select', 'TopK', 'GroupInput']
@@ -19,7 +21,7 @@ from itertools import count
 from streamproof.arguments import door
 from streamproof.errors import PlanError
 from streamproof.events.schema import Schema
-from streamproof.plan.expr import TRUE, Col
+from streamproof.plan.expr import Col
 from streamproof.plan.nodes import (
     AdvanceTime,
     GroupApply,
@@ -31,12 +33,9 @@ from streamproof.plan.nodes import (
     Source,
     TopK,
     Union,
-    Where,
     walk,
 )
 from streamproof.plan.windows import Snapshot, Window
-
-__all__ = ["TRUE", "Schema", "Source", "Where", "make_duplicates", "make_speculative", "walk"]
 
 
 @door

@@ -58,7 +58,7 @@ def step(flow: Flow, number: int) -> Fraction:
     return max(moments)
 
 
-class Steps:
+class DemandSteps:
     """The demand of one flow without a closed form: its steps, made as far as they are asked for."""
 
     def __init__(self, flow: Flow) -> None:
@@ -78,7 +78,7 @@ class Demand:
         self.flows, self.capacity = list(flows), capacity
         self.work = [flow.cost / capacity for flow in flows]  # ms per task
         self.sections = [section / capacity for section in sections]
-        self.others = [(n, Steps(flow)) for n, flow in enumerate(flows) if not flow.simple]
+        self.others = [(n, DemandSteps(flow)) for n, flow in enumerate(flows) if not flow.simple]
         self._simple = [n for n, flow in enumerate(flows) if flow.simple]
         self._arrays()
         self._delays = np.array([flow.floats.delay for flow in flows])

@@ -15,7 +15,8 @@ from streamproof.engines.local.graph import Graph
 from streamproof.engines.local.graph_state import restore, save
 from streamproof.errors import InputError, StreamproofError
 from streamproof.events.batch import Batch
-from streamproof.events.history import History, same_bag, same_snapshots
+from streamproof.events.compare import same_bag, same_snapshots
+from streamproof.events.history import History
 from streamproof.events.physical import to_batches
 from streamproof.events.schema import Schema
 from streamproof.events.stream import PhysicalStream

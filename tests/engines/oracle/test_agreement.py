@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from streamproof.engines.oracle.engine import Oracle
 from streamproof.errors import PlanError, StreamproofError
-from streamproof.events.history import History, explain_difference
+from streamproof.events.compare import explain_difference
+from streamproof.events.history import History
 from streamproof.events.schema import Schema, Type, parse_type
 from streamproof.plan import nodes
 from streamproof.plan.expr import Call, Case, Cast, Col, Expr, Lit, columns_of, literal, walk

@@ -7,7 +7,8 @@ import pytest
 from streamproof.engines.base import Settings
 from streamproof.engines.oracle.engine import Oracle
 from streamproof.errors import StreamproofError
-from streamproof.events.history import History, explain_difference, same_snapshots
+from streamproof.events.compare import explain_difference, same_snapshots
+from streamproof.events.history import History
 from streamproof.events.physical import to_batches
 from streamproof.events.stream import PhysicalStream
 from streamproof.events.validate import Validator

@@ -11,7 +11,8 @@ import pytest
 from streamproof.engines.base import Settings
 from streamproof.engines.job import on
 from streamproof.errors import StreamproofError
-from streamproof.events.history import History, same_bag, same_snapshots
+from streamproof.events.compare import same_bag, same_snapshots
+from streamproof.events.history import History
 from streamproof.events.stream import PhysicalStream
 from streamproof.events.time import read_tick
 from streamproof.language.notation import from_document
