@@ -1,5 +1,7 @@
 """Physical streams and signed rows: the two forms of one stream, and the way between them.
 
+>>> from streamproof.events.event import Cti, Insert, Retract
+>>> from streamproof.events.time import FOREVER
 >>> stream = PhysicalStream.from_events([
 ...     Insert("a", 1, FOREVER, {"v": 1}), Retract("a", 1, FOREVER, 10, {"v": 1}), Cti(FOREVER),
 ... ])
@@ -33,6 +35,7 @@ from streamproof.events.time import BEGINNING
 def to_batches(stream: PhysicalStream | Iterable[PhysicalStream]) -> Iterator[Batch]:
     """The stream, or its chunks one after the other, as signed rows; a batch closes at each CTI, its frontier.
 
+    >>> from streamproof.events.event import Cti, Insert
     >>> stream = PhysicalStream.from_events([Cti(3), Insert("a", 5, 6, {}), Insert("b", 7, 8, {})])
     >>> [(batch.rows.num_rows, batch.frontier) for batch in to_batches(stream)]
     [(0, 3), (2, 3)]
