@@ -214,3 +214,18 @@ def test_killed_while_going_on_nothing_is_lost_or_doubled(
     if not Path("rest.jsonl").exists():
         assert run(*events, "--from-savepoint", "state.bin", "--out", "rest.jsonl").code == 0
     assert Path("first.jsonl").read_text() + Path("rest.jsonl").read_text() == Path("whole.jsonl").read_text()
+
+
+def test_a_folder_may_grow_at_its_end_only(run: Run, lay: Lay, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("in").mkdir()
+    for number in (1, 2):
+        lay(f"in/{number}.csv", ROWS)
+    command = arguments(lay, "input", "in")
+    with monkeypatch.context() as patched:
+        interrupt_after(4, patched)
+        assert run(*command, "--savepoint", "state.bin").code == 130
+    lay("in/3.csv", ROWS)
+    assert run(*command, "--from-savepoint", "state.bin").rows == run(*command).rows
+    lay("in/0.csv", ROWS.replace("7,1,3", "7,1000,3"))
+    done = run(*command, "--from-savepoint", "state.bin")
+    assert (done.code, 'the input "S" is not the one' in done.rows[0]["what"]) == (2, True)
