@@ -71,7 +71,7 @@ class Made(NamedTuple):
 class _Placing:
     """One plan on its way into the graph."""
 
-    eras: Mapping[str, int]
+    start_offsets: Mapping[str, int]
     done: dict[int, int] = field(default_factory=dict)  # the step of each typed node, by identity
     used: list[Typed] = field(default_factory=list)  # keeps the nodes alive, so that no identity is given twice
 
@@ -98,12 +98,12 @@ class Graph:
 
     # --- plans come and go --------------------------------------------------------------------------------------------
 
-    def add(self, typed: Typed, *, eras: Mapping[str, int] | None = None) -> int:
+    def add(self, typed: Typed, *, start_offsets: Mapping[str, int] | None = None) -> int:
         """The step that gives a plan's output. Steps that are there already are used again.
 
-        ``eras`` says from when on the plan reads each source: plans of different eras share nothing.
+        ``start_offsets`` says from when on the plan reads each source: plans of different offsets share nothing.
         """
-        placing = _Placing(eras or {})
+        placing = _Placing(start_offsets or {})
         step = self._place(typed, None, placing)
         if self._seal and self.context.emission == "final" and not is_settled(typed):
             step = self._step("seal", "", [step], lambda: Made(SealKernel(typed, self.context), typed, None))
@@ -125,7 +125,7 @@ class Graph:
         feeds: list[int] = []
         if self._is_root(node):
             source = source_of(typed)
-            text += f" {source} {placing.eras.get(source, 0)}"
+            text += f" {source} {placing.start_offsets.get(source, 0)}"
         else:
             feeds = [self._place(part, groups, placing) for part in typed.inputs]
         step = self._step(label(node), text, feeds, lambda: Made(KERNELS[node](typed, self.context), typed, groups))

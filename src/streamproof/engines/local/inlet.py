@@ -47,7 +47,7 @@ class Entry:
         self.node = node
         self.validator = validator
         self.advance = None if node is None else advance_for(node, keep_late=keep_late)
-        self.roots: list[GraphStep] = []  # the steps that it feeds, one for each era
+        self.roots: list[GraphStep] = []  # the steps that it feeds, one for each start offset
         self.frontier = BEGINNING
         self.sealing = False  # whether a CTI came before the end
 
@@ -142,7 +142,7 @@ class Inlet:
     def __init__(self, name: str, schema: Schema, *, validator: Validator | None, keep_late: bool = False) -> None:
         self.name, self.schema = name, schema
         self.entries: dict[str, Entry] = {}
-        self.pushes = 0  # how often something was pushed: the era
+        self.pushes = 0  # how often something was pushed: the start offset of a query that starts now
         self.events = 0
         self.latest = BEGINNING  # the greatest start
         self.ended = False

@@ -28,7 +28,7 @@ class Outlet:
         self.frontier = BEGINNING  # the output's CTI
         self.inserted = 0  # rows that came
         self.retracted = 0  # rows that were taken back
-        self.given = 0  # how many batches there have been: the era of those who read this output
+        self.batches_out = 0  # the start offset of a query that reads this output from now on
         self._form: Literal["batches", "events"] | None = None  # how it is read
         self._new: list[Batch] = []  # what nobody has read yet
         self._kept: list[Batch] = []  # adds up to the history
@@ -41,7 +41,7 @@ class Outlet:
         if not len(delta) and not moved:
             return
         batch = delta.at(self.frontier).to_batch(self.schema)
-        self.given += 1
+        self.batches_out += 1
         more, all_rows = int(delta.w.sum()), int(np.abs(delta.w).sum())
         self.inserted += (all_rows + more) // 2
         self.retracted += (all_rows - more) // 2
@@ -95,7 +95,8 @@ class Outlet:
     def save(self) -> tuple[dict[str, object], dict[str, pa.Table]]:
         """Plain data, and tables by name."""
         about: dict[str, object] = {
-            "frontier": self.frontier, "inserted": self.inserted, "retracted": self.retracted, "given": self.given,
+            "frontier": self.frontier, "inserted": self.inserted, "retracted": self.retracted,
+            "batches_out": self.batches_out,
             "form": self._form, "new": [batch.frontier for batch in self._new], "keep_history": self.keep_history,
         }  # fmt: skip
         tables = {f"new {number}": batch.rows for number, batch in enumerate(self._new)}
@@ -107,7 +108,7 @@ class Outlet:
     def restore(self, about: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> None:
         """The inverse of `save`."""
         self.frontier, self.inserted, self.retracted = about["frontier"], about["inserted"], about["retracted"]
-        self.given, self._form = about["given"], about["form"]
+        self.batches_out, self._form = about["batches_out"], about["form"]
         self._new = [Batch(self.schema, tables[f"new {n}"], frontier) for n, frontier in enumerate(about["new"])]
         self._encoder.restore(about["encoder"], tables["encoder"])
         self._kept = [Batch(self.schema, tables["history"], self.frontier)] if self.keep_history else []

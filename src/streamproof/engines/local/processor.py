@@ -89,8 +89,8 @@ class Processor(Knows):
         self._refuse_name(name)
         self._declare_sources(plan)
         typed = prepare(plan, self.schemas(plan), self.settings)
-        eras = {source: self._era(source) for source in nodes.sources(plan)}
-        return self.place(RunningQuery(self, name, plan, typed, eras=eras, keep_history=keep_history))
+        start_offsets = {source: self._start_offset(source) for source in nodes.sources(plan)}
+        return self.place(RunningQuery(self, name, plan, typed, start_offsets=start_offsets, keep_history=keep_history))
 
     def _declare_sources(self, plan: Plan) -> None:
         """The sources that the plan itself gives a schema."""
@@ -113,20 +113,20 @@ class Processor(Knows):
                 raise PlanError(f'no source or running query is called "{name}"', fix=fix)
         return known
 
-    def _era(self, source: str) -> int:
+    def _start_offset(self, source: str) -> int:
         inlet = self.inlets.get(source)
-        return self.queries[source].outlet.given if inlet is None else inlet.pushes
+        return self.queries[source].outlet.batches_out if inlet is None else inlet.pushes
 
     def place(self, query: RunningQuery, *, past_known: bool = False) -> RunningQuery:
-        """Let a query run, from the eras of its sources on. ``past_known``: its state will be restored."""
+        """Let a query run, from the start offsets of its sources on. ``past_known``: its state will be restored."""
         if not past_known:
             for root in roots_of(query.typed):
                 self._refuse_unknown_past(root, query)
         before = set(self.graph.steps)
-        query.step = self.graph.steps[self.graph.add(query.typed, eras=query.eras)]
+        query.step = self.graph.steps[self.graph.add(query.typed, start_offsets=query.start_offsets)]
         self.queries[query.name] = query
         for step in [step for step in self.graph.steps if step not in before and step.source is not None]:
-            past = self._connect(step, query.eras)
+            past = self._connect(step, query.start_offsets)
             if past is not None and not past_known:
                 self._give(self._flow([step], past))
         return query
@@ -134,7 +134,7 @@ class Processor(Knows):
     def _refuse_unknown_past(self, root: Typed, query: RunningQuery) -> None:
         """A source that runs already can be joined where its live events are known."""
         name = source_of(root)
-        if not query.eras[name]:
+        if not query.start_offsets[name]:
             return
         if name in self.queries:
             self.queries[name].outlet.live()  # an error, if its history is not kept
@@ -148,24 +148,24 @@ class Processor(Knows):
                 fix="read it the same way (the same advance_time, or none), or start the query before the first event",
             )
 
-    def _connect(self, step: GraphStep, eras: Mapping[str, int]) -> Delta | None:
+    def _connect(self, step: GraphStep, start_offsets: Mapping[str, int]) -> Delta | None:
         """Let a new root be fed; what it must know first, if it comes late."""
         assert step.source is not None
-        name, era = step.source, eras[step.source]
+        name, start_offset = step.source, start_offsets[step.source]
         if name in self.queries:
             query = self.queries[name]
             self.graph.connect(self.graph.number(query.step), self.graph.number(step))
-            return query.outlet.live() if era and query.outlet.keep_history else None
+            return query.outlet.live() if start_offset and query.outlet.keep_history else None
         inlet = self.inlets[name]
         entry = inlet.entry(_advance_of(step.typed))
         entry.roots.append(step)
-        return inlet.live(inlet.key(entry.node)) if era else None
+        return inlet.live(inlet.key(entry.node)) if start_offset else None
 
     @door
     def stop(self, name: str) -> None:
         """Stop a query; operators that nobody else needs are freed."""
         self._refuse_unknown(name)
-        readers = [other.name for other in self.queries.values() if name in other.eras]
+        readers = [other.name for other in self.queries.values() if name in other.start_offsets]
         if readers:
             text = f'the query "{readers[0]}" reads the output of "{name}"'
             raise InputError(text, fix=f'stop "{readers[0]}" first')

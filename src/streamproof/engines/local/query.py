@@ -46,12 +46,12 @@ class RunningQuery(Tabular, Knows):
         plan: Plan,
         typed: Typed,
         *,
-        eras: Mapping[str, int],
+        start_offsets: Mapping[str, int],
         keep_history: bool = True,
     ) -> None:
         """Made by `Processor.start` and `Job.start`."""
         self.processor, self.name, self.plan, self.typed = processor, name, plan, typed
-        self.eras = eras  # from when on it reads each source
+        self.start_offsets = start_offsets  # from when on it reads each source
         self.outlet = Outlet(typed.schema, keep_history=keep_history)
         self.given: Mapping[str, Input | Loaded] = {}  # inputs that it was started with
         self._step: GraphStep | None = None

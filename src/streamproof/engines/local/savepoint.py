@@ -53,7 +53,7 @@ def save(processor: Processor) -> bytes:
     for name, query in processor.queries.items():
         about, tables = query.outlet.save()
         plan = json.loads(plan_json.dumps(query.plan))
-        queries.append({"name": name, "plan": plan, "eras": dict(query.eras), **about})
+        queries.append({"name": name, "plan": plan, "start_offsets": dict(query.start_offsets), **about})
         pieces |= _named(f"query {name}", tables)
     rows = {step.identity: (step.rows_in, step.rows_out) for step in processor.graph.steps}
     letters = [letter.as_dict() for letter in processor.graph.context.dead_letters]
@@ -77,7 +77,11 @@ def claim_of(processor: Processor) -> Claim:
         **settings_claim(processor.settings),
         "sources": {name: {**schema_claim(inlet.schema), **inlet.claim} for name, inlet in processor.inlets.items()},
         "queries": {
-            name: {"plan": plan_claim(query.plan), "since": dict(query.eras), "keep_history": query.outlet.keep_history}
+            name: {
+                "plan": plan_claim(query.plan),
+                "since": dict(query.start_offsets),
+                "keep_history": query.outlet.keep_history,
+            }
             for name, query in processor.queries.items()
         },
         "modules": modules,
@@ -115,8 +119,8 @@ def _validator(policy: Mapping[str, Any]) -> Validator:
 def _query(processor: Processor, saved: Mapping[str, Any]) -> RunningQuery:
     plan = _plan(json.dumps(saved["plan"]))
     typed = prepare(plan, processor.schemas(plan), processor.settings)
-    kept, eras = saved["keep_history"], saved["eras"]
-    return RunningQuery(processor, saved["name"], plan, typed, eras=eras, keep_history=kept)
+    kept, start_offsets = saved["keep_history"], saved["start_offsets"]
+    return RunningQuery(processor, saved["name"], plan, typed, start_offsets=start_offsets, keep_history=kept)
 
 
 @lru_cache(maxsize=16)
