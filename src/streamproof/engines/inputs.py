@@ -50,7 +50,9 @@ class Loaded:
 
     def checked(self, validator: Validator | None = None) -> Loaded:
         """The same, with physical events validated as they are read."""
-        return replace(self, parts=self._checked(validator or Validator()))
+        check = validator or Validator()
+        check.forgetful |= self.makes_ids
+        return replace(self, parts=self._checked(check))
 
     def _checked(self, validator: Validator) -> Iterator[Part]:
         for part in self.parts:

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 from streamproof.engines.job import Job
 from streamproof.engines.spark import SparkEngine
+from streamproof.engines.spark.batch.failing import told
 from streamproof.engines.spark.batch.relation import Context, Relation
 from streamproof.engines.spark.batch.rules import build
-from streamproof.engines.spark.batch.running import told
 from streamproof.engines.spark.failures import error_from
 from streamproof.engines.spark.output import read_output
 from streamproof.engines.spark.rows import frame_of, table_of

@@ -128,9 +128,9 @@ def frame_of(spark: SparkSession, schema: Schema, events: pa.Table) -> DataFrame
     arrays = [
         _stored(column, kind) for column, kind in zip(events.columns, [INT64, INT64, *_kinds(schema)], strict=True)
     ]
-    names = [*TIMES, *(f"c{n}" for n in range(len(schema.columns)))]
-    table = without_empty_chunks(pa.Table.from_arrays(arrays, names=names))
-    return spark.createDataFrame(table, schema=_struct(names, schema))
+    struct = inner_struct(schema)
+    table = without_empty_chunks(pa.Table.from_arrays(arrays, names=struct.names))
+    return spark.createDataFrame(table, schema=struct)
 
 
 def without_empty_chunks(table: pa.Table) -> pa.Table:
@@ -145,10 +145,12 @@ def without_empty_chunks(table: pa.Table) -> pa.Table:
 
 def table_of(frame: DataFrame, schema: Schema) -> pa.Table:
     """The rows of an inner DataFrame: le, re and the payload, in the types of the schema."""
-    found: pa.Table = frame.toArrow()
-    fields = schema.arrow_rows.remove(W)
-    arrays = [_typed(found.column(n), field.type) for n, field in enumerate(fields)]
-    return pa.Table.from_arrays(arrays, schema=fields)
+    return pa.Table.from_arrays(in_types(frame.toArrow(), schema), schema=schema.arrow_rows.remove(W))
+
+
+def in_types(rows: pa.Table, schema: Schema) -> list[pa.ChunkedArray]:
+    """The columns of inner rows, in the types of the schema."""
+    return [_typed(rows.column(n), field.type) for n, field in enumerate(schema.arrow_rows.remove(W))]
 
 
 def outer_frame(frame: DataFrame, schema: Schema) -> DataFrame:
@@ -162,6 +164,11 @@ def outer_frame(frame: DataFrame, schema: Schema) -> DataFrame:
 
 def _kinds(schema: Schema) -> list[Type]:
     return [kind for _, kind in schema]
+
+
+def inner_struct(schema: Schema) -> StructType:
+    """What Spark calls the columns of an inner DataFrame."""
+    return _struct([*TIMES, *(f"c{n}" for n in range(len(schema.columns)))], schema)
 
 
 def _struct(names: list[str], schema: Schema) -> StructType:

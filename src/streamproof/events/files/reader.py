@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from streamproof.errors import InputError
 from streamproof.events.encode import cti
@@ -74,6 +74,11 @@ class Reader:
         return self._source.schema.unit
 
     @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that are read, in their order."""
+        return self._found.files
+
+    @property
     def makes_ids(self) -> bool:
         """Whether every event is an insert with an id of the reader's own making."""
         return bool(getattr(self._source, "makes_ids", False))
@@ -117,6 +122,24 @@ class Reader:
             raise rejects.error(self._found.named)
         if self._source.complete:
             yield cti(self.schema, FOREVER)
+
+    def read_elsewhere(self, rows: int, rejected: Iterable[tuple[int, Mapping[str, Any]]]) -> None:
+        """Other processes have read the files, with readers like this: what they rejected is counted and written here.
+
+        ``rejected`` has for each row the number of its file, and what a file of rejects says of it.
+        """
+        word = self._source.word
+        self._rejects = rejects = Rejects(self._rejects_path, word=word, ours=self._rejects.ours)
+        try:
+            for number, one in rejected:
+                rejects.file = self._found.name_of(self.files[number]) if self._found.several else None
+                rejects.add(one[word], one["why"], one["row"])
+        finally:
+            rejects.close()
+        self.rows_read = rows
+        if self._on_rows is not None:
+            self._on_rows(rows)
+        self._refuse_changed()
 
     def _refuse_changed(self) -> None:
         if self._state is None:

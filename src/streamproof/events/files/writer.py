@@ -173,7 +173,8 @@ WRITERS: Final[dict[str, Callable[[PhysicalStream | History, Path], None]]] = {
 }
 
 
-Append: TypeAlias = Callable[[PhysicalStream], None]
+Content: TypeAlias = PhysicalStream | History
+Append: TypeAlias = Callable[[Content], None]
 
 
 @door
@@ -202,7 +203,7 @@ def write_chunks(
     overwrite: bool = False,
 ) -> Path:
     """Write the chunks of a stream; the file appears whole or not at all. Gives the path it was written to."""
-    if format_of(Path(path), format, "sinks") not in _APPENDING:
+    if format_of(Path(path), format, "sinks") not in APPENDING:
         # a sink of another package takes the stream as a whole
         return write(PhysicalStream.concat(chunks, schema=schema), path, format=format, overwrite=overwrite)
     with appending(schema, path, format=format, overwrite=overwrite) as append:
@@ -222,25 +223,26 @@ def appending(
     """What writes chunk after chunk; the file appears at the end, and not at all where something fails."""
     place = Path(os.path.realpath(path))
     kind = format_of(place, format, "sinks")
-    if kind not in _APPENDING:
-        raise InputError(f"events cannot be written to {kind} chunk by chunk", fix=f"use {', '.join(_APPENDING)}")
-    with replacing(place, overwrite=overwrite) as temporary, _APPENDING[kind](temporary, schema) as append:
+    if kind not in APPENDING:
+        raise InputError(f"events cannot be written to {kind} chunk by chunk", fix=f"use {', '.join(APPENDING)}")
+    empty = PhysicalStream.empty(schema)
+    with replacing(place, overwrite=overwrite) as temporary, APPENDING[kind](temporary, empty) as append:
         yield append
 
 
 @contextmanager
-def _jsonl(path: Path, schema: Schema) -> Iterator[Append]:
+def _jsonl(path: Path, empty: Content) -> Iterator[Append]:
     with path.open("w", encoding="utf-8") as file:
         yield lambda chunk: file.writelines(chunk.json_lines())
 
 
 @contextmanager
-def _csv(path: Path, schema: Schema) -> Iterator[Append]:
+def _csv(path: Path, empty: Content) -> Iterator[Append]:
     with path.open("wb") as file:
-        pv.write_csv(table_for_csv(PhysicalStream.empty(schema)), file)
+        pv.write_csv(table_for_csv(empty), file)
         rows_only = pv.WriteOptions(include_header=False)
 
-        def append(chunk: PhysicalStream) -> None:
+        def append(chunk: Content) -> None:
             if len(chunk):
                 pv.write_csv(table_for_csv(chunk), file, rows_only)
 
@@ -248,24 +250,25 @@ def _csv(path: Path, schema: Schema) -> Iterator[Append]:
 
 
 @contextmanager
-def _parquet(path: Path, schema: Schema) -> Iterator[Append]:
-    with pq.ParquetWriter(path, _table(PhysicalStream.empty(schema)).schema, write_page_checksum=True) as writer:
+def _parquet(path: Path, empty: Content) -> Iterator[Append]:
+    with pq.ParquetWriter(path, _table(empty).schema, write_page_checksum=True) as writer:
         yield lambda chunk: writer.write_table(_table(chunk))
 
 
 @contextmanager
-def _ipc(path: Path, schema: Schema) -> Iterator[Append]:
-    with pa.ipc.new_file(str(path), _table(PhysicalStream.empty(schema)).schema) as writer:
+def _ipc(path: Path, empty: Content) -> Iterator[Append]:
+    with pa.ipc.new_file(str(path), _table(empty).schema) as writer:
         yield lambda chunk: writer.write_table(_table(chunk), max_chunksize=1 << 16)
 
 
-def _table(chunk: PhysicalStream) -> pa.Table:
+def _table(chunk: Content) -> pa.Table:
     return with_metadata(table_of(chunk), chunk.schema)
 
 
-_APPENDING: Final[dict[str, Callable[[Path, Schema], AbstractContextManager[Append]]]] = {
+APPENDING: Final[dict[str, Callable[[Path, Content], AbstractContextManager[Append]]]] = {
     "jsonl": _jsonl,
     "csv": _csv,
     "parquet": _parquet,
     "ipc": _ipc,
 }
+"""What writes chunks to a new file, by format; it takes an empty chunk, which has the columns."""

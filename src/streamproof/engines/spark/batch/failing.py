@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pyspark.sql import functions as f
@@ -17,6 +18,8 @@ from streamproof.engines.spark.rows import sql_type
 from streamproof.errors import ErrorName, InfrastructureError, RunError, StreamproofError
 from streamproof.events.schema import Type
 from streamproof.events.time import FOREVER
+from streamproof.plan.check import Typed
+from streamproof.plan.labels import label
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -120,3 +123,16 @@ def _marked(text: str) -> StreamproofError | None:
         except (ValueError, KeyError):
             continue
     return None
+
+
+@contextmanager
+def told(plan: Typed) -> Iterator[None]:
+    """Errors of Spark as ours."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415  # it has no types
+    from pyspark.errors import PySparkException  # noqa: PLC0415  # Spark is loaded by those who use it
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        ours = translated(error, f"{label(plan.node)} and what it reads")
+        raise ours from (error if isinstance(ours, InfrastructureError) else None)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from streamproof.engines.base import Settings, prepare
 from streamproof.engines.inputs import Loaded, load
 from streamproof.engines.results import Output, Whole
-from streamproof.engines.spark.batch.failing import failure_of, message_of, translated
+from streamproof.engines.spark.batch.failing import failure_of, message_of, told
 from streamproof.engines.spark.batch.linear import projected
+from streamproof.engines.spark.batch.reading import Given, given
 from streamproof.engines.spark.batch.relation import Context, Relation
+from streamproof.engines.spark.batch.results import FrameOutput
 from streamproof.engines.spark.batch.rules import build
 from streamproof.engines.spark.rows import frame_of, inner_frame, outer_frame, schema_of, table_of
 from streamproof.engines.spark.session import meaning
-from streamproof.errors import ErrorName, InfrastructureError, InputError, StreamproofError, did_you_mean
+from streamproof.errors import ErrorName, InputError, StreamproofError, did_you_mean
 from streamproof.events.batch import Batch
 from streamproof.events.history import History
 from streamproof.events.schema import NULL, SIGNED, Schema, own_columns
@@ -42,7 +43,13 @@ def run(spark: SparkSession, plan: Typed, inputs: Mapping[str, Iterable[Batch]],
         if name not in inputs:
             raise InputError(f'no input is given for the source "{name}"', fix=did_you_mean(name, inputs))
     histories = {name: History.from_batches(schema, inputs[name]) for name, schema in sources_of(plan)}
-    return _over(spark, plan, histories, settings).to_batch()
+    most = settings.limits.events_listed
+    frames = {name: frame_of(spark, each.schema, each.expand(most=most)) for name, each in histories.items()}
+    with told(plan):
+        with meaning(spark):
+            found = build(Context(spark, settings, frames), plan)
+        table = table_of(found.frame, plan.schema)
+    return History.from_table(plan.schema, table).to_batch()
 
 
 def over_inputs(
@@ -52,20 +59,24 @@ def over_inputs(
     settings: Settings,
     validators: Mapping[str, Validator],
 ) -> Output:
-    """The result over inputs."""
-    wanted = dict(sources_of(plan))
-    histories = {name: inputs[name].checked(validators.get(name)).history() for name in wanted}
-    return Whole(_over(spark, plan, histories, settings))
-
-
-def _over(spark: SparkSession, plan: Typed, histories: Mapping[str, History], settings: Settings) -> History:
+    """The result over inputs, in Spark's storage where Spark has read one of them; else here, where they are too."""
     most = settings.limits.events_listed
-    frames = {name: frame_of(spark, each.schema, each.expand(most=most)) for name, each in histories.items()}
-    with told(plan):
-        with meaning(spark):
-            found = build(Context(spark, settings, frames), plan)
-        table = table_of(found.frame, plan.schema)
-    return History.from_table(plan.schema, table)
+    ready: dict[str, Given] = {}
+    try:
+        with told(plan), meaning(spark):
+            for name, schema in sources_of(plan):
+                check = validators.get(name)
+                ready[name] = given(spark, name, inputs[name], schema=schema, validator=check, most=most)
+            found = build(Context(spark, settings, {name: one.frame for name, one in ready.items()}), plan)
+        notes = tuple(one.note for one in ready.values() if one.note is not None)
+        if any(one.by_spark for one in ready.values()):
+            return FrameOutput(found.frame, plan, notes)
+        with told(plan):
+            return Whole(History.from_table(plan.schema, table_of(found.frame, plan.schema)), notes=notes)
+    finally:
+        for one in ready.values():
+            if one.kept is not None:
+                one.kept.unpersist()
 
 
 def batch(spark: SparkSession, plan: Plan, inputs: Mapping[str, object], settings: Settings) -> DataFrame:
@@ -140,16 +151,3 @@ def _unlawful(source: Relation, le: str, re: str) -> str:
 def sources_of(plan: Typed) -> list[tuple[str, Schema]]:
     """The streams that a plan reads."""
     return [(part.node.name, part.schema) for part in walk(plan) if isinstance(part.node, nodes.Source)]
-
-
-@contextmanager
-def told(plan: Typed) -> Iterator[None]:
-    """Errors of Spark as ours."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415  # it has no types
-    from pyspark.errors import PySparkException  # noqa: PLC0415  # Spark is loaded by those who use it
-
-    try:
-        yield
-    except (PySparkException, Py4JError) as error:
-        ours = translated(error, f"{label(plan.node)} and what it reads")
-        raise ours from (error if isinstance(ours, InfrastructureError) else None)
