@@ -1,5 +1,6 @@
 """Three-valued logic, and the functions that see null: in, coalesce, nullif, least, greatest.
 
+>>> from streamproof.events.schema import BOOL
 >>> in_([pa.array([1, 2, None]), pa.scalar(1), pa.scalar(None, pa.int64())], BOOL).to_pylist()
 [True, None, None]
 """
