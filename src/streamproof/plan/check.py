@@ -21,7 +21,6 @@ from streamproof.errors import PlanError, StreamproofError, did_you_mean, each, 
 from streamproof.events.schema import BOOL, INT64, Schema, Type, check_names
 from streamproof.events.time import Span, duration
 from streamproof.plan import nodes
-from streamproof.plan.aggregates import AGGREGATES, Aggregate
 from streamproof.plan.carried import carried
 from streamproof.plan.eql import typed as event_rules
 from streamproof.plan.eql.lowering import lowered
@@ -34,7 +33,7 @@ from streamproof.plan.modules import Module, Registry
 from streamproof.plan.nodes import Named, Node, Plan
 from streamproof.plan.rules import Rules
 from streamproof.plan.source_location import at_place, word_offset
-from streamproof.plan.typing import Scope, bind, require, type_of
+from streamproof.plan.typing import Scope, aggregate_type, bind, bound_aggregate, require, type_of
 from streamproof.plan.windows import in_ticks
 
 
@@ -368,18 +367,9 @@ def _session(inputs: _Inputs, node: nodes.Session) -> Outcome:
 
 def _aggregation(inputs: _Inputs, node: nodes.Aggregation) -> Outcome:
     scope = inputs.scope()
-    aggs = tuple(each(node.aggs, lambda pair: (pair[0], _bound_aggregate(pair[1], scope))))
-    columns = tuple(each(aggs, lambda pair: (pair[0], _aggregate_type(pair[1], scope))))
+    aggs = tuple(each(node.aggs, lambda pair: (pair[0], bound_aggregate(pair[1], scope))))
+    columns = tuple(each(aggs, lambda pair: (pair[0], aggregate_type(pair[1], scope))))
     return replace(node, window=_window(inputs, node), aggs=aggs), Schema(columns, inputs.schema.unit)
-
-
-def _bound_aggregate(agg: Aggregate, scope: Scope) -> Aggregate:
-    return agg if agg.arg is None else replace(agg, arg=bind(agg.arg, scope)).computed()
-
-
-def _aggregate_type(agg: Aggregate, scope: Scope) -> Type:
-    arg = INT64 if agg.arg is None else type_of(agg.arg, scope)
-    return AGGREGATES[agg.fn].result(arg, agg.params)
 
 
 def _window(inputs: _Inputs, node: nodes.WindowNode) -> Any:

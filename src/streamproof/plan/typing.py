@@ -17,6 +17,7 @@ from typing import Final
 from streamproof.errors import Gathering, PlanError, StreamproofError, did_you_mean, together
 from streamproof.events.schema import BOOL, INT64, NULL, OWN_PREFIX, Schema, Type
 from streamproof.events.time import TICKS_PER_SECOND, Unit
+from streamproof.plan.aggregates import AGGREGATES, Aggregate
 from streamproof.plan.expr import LIFE_END, LIFE_START, Apply, Call, Case, Cast, Col, Expr, Lit, Side
 from streamproof.plan.functions import FUNCTIONS, TIME_PARTS, as_decimal, common_type, result_type
 from streamproof.plan.modules import Module, Registry
@@ -107,8 +108,9 @@ def bind(expr: Expr, scope: Scope, to: Type | None = None) -> Expr:
     an engine need not know which numbers meet: only `nullif`, whose result has the type of its first argument,
     compares two types by itself. What has no type but null keeps none.
 
+    >>> from streamproof.events.schema import FLOAT64
     >>> bind(Call("lt", (Col("v"), Lit(0.5, FLOAT64))), Scope.one(Schema.of({"v": "int64"}))).args[0]
-    Cast(arg=Col(name='v', side=None), to=Type('float64'), strict=False, implied=True)
+    Cast(arg=Col(name='v', side=None), to=Type('float64'), strict=False)
 
     Laws: ``bind(bind(e)) == bind(e)``, ``type_of(bind(e)) == type_of(e)``.
     """
@@ -244,3 +246,14 @@ def require(expr: Expr, scope: Scope, wanted: Type, what: str) -> Expr:
             f"{what} must be {wanted}, not {found}", fix=f"compare or cast it to {wanted}", name="type_mismatch"
         )
     return widened(bound, found, wanted)
+
+
+def bound_aggregate(agg: Aggregate, scope: Scope) -> Aggregate:
+    """Returns the aggregate with its argument bound, as engines compute it."""
+    return agg if agg.arg is None else replace(agg, arg=bind(agg.arg, scope)).computed()
+
+
+def aggregate_type(agg: Aggregate, scope: Scope) -> Type:
+    """Returns the type of an aggregate's result."""
+    arg = INT64 if agg.arg is None else type_of(agg.arg, scope)
+    return AGGREGATES[agg.fn].result(arg, agg.params)

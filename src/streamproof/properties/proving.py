@@ -205,7 +205,7 @@ def _hashable(value: object) -> bool:
 
 
 @dataclass
-class Group:
+class SubjectGroup:
     """What was found out about running a subject."""
 
     multiplexed: bool = False
@@ -244,7 +244,7 @@ class Rounds:
 
     def __init__(self, *, workers: int = 1, multiplex: bool = True) -> None:
         self.memo: dict[Hashable, SubjectRun] = {}
-        self.groups: dict[Hashable, Group] = {}
+        self.groups: dict[Hashable, SubjectGroup] = {}
         self.requests: dict[Hashable, Request] = {}
         self.collecting = False
         self.nothing_to_collect = False  # a body went through without asking for a run
@@ -286,7 +286,7 @@ class Rounds:
 
     def _missing(self, request: Request) -> SubjectRun:
         __tracebackhide__ = True
-        group = self.groups.setdefault(request.group, Group())
+        group = self.groups.setdefault(request.group, SubjectGroup())
         if request.mode == "stream" and not shows_smallest_case() and self._batch_agrees(group, request):
             return self._guessed(group, request)
         if group.waiting and self.workers > 1 and not self.failed:
@@ -294,7 +294,7 @@ class Rounds:
         self.summary.queries += 1
         return replace(request.alone(), notes=(group.note,) if group.note else ())
 
-    def _guessed(self, group: Group, request: Request) -> SubjectRun:
+    def _guessed(self, group: SubjectGroup, request: Request) -> SubjectRun:
         """A candidate of shrinking as a batch job: together with others where cases can share a run."""
         if self.guessing and group.multiplexed and group.guesses:
             self.guesses[request.key] = request
@@ -332,7 +332,7 @@ class Rounds:
         self.failed, self.misses, self.guesses = False, 0, {}
         self.summary.judged, self.summary.spoke, self.summary.vacuous = 0, 0, {}
 
-    def _parallel(self, group: Group, request: Request) -> SubjectRun:
+    def _parallel(self, group: SubjectGroup, request: Request) -> SubjectRun:
         """Cases that cannot share a run, some at a time in queries of their own."""
         others = [r for r in group.waiting if r.key not in self.memo and r.key != request.key][: self.workers - 1]
         with ThreadPoolExecutor(self.workers) as pool:
@@ -342,7 +342,7 @@ class Rounds:
             self.memo[other.key] = run
         return runs[0]
 
-    def _batch_agrees(self, group: Group, request: Request) -> bool:
+    def _batch_agrees(self, group: SubjectGroup, request: Request) -> bool:
         """Whether a batch job gives what streaming gives: tried once, on a case whose streaming output is known."""
         failure = self.summary.failure
         if not self.failed or failure is None or failure.by_batch or not all(s.ordered for s in request.case):
@@ -372,9 +372,9 @@ class Rounds:
             groups.setdefault(request.group, []).append(request)
         self.requests = {}
         for key, requests in groups.items():
-            self._run_group(self.groups.setdefault(key, Group()), requests)
+            self._run_group(self.groups.setdefault(key, SubjectGroup()), requests)
 
-    def _run_group(self, group: Group, requests: list[Request]) -> None:
+    def _run_group(self, group: SubjectGroup, requests: list[Request]) -> None:
         self.summary.cases = max(self.summary.cases, len(requests))
         one = requests[0]
         if len(requests) < 2 or one.mode != "stream" or one.bench.setting.restart_after is not None:
@@ -393,7 +393,7 @@ class Rounds:
         for request, run in zip(requests, runs, strict=True):
             self.memo[request.key] = replace(run, reproduce=self.repeat)
 
-    def _fall_back(self, group: Group, requests: list[Request], reason: str) -> None:
+    def _fall_back(self, group: SubjectGroup, requests: list[Request], reason: str) -> None:
         group.note = f"cases ran one by one: {reason}"
         group.waiting = requests
         self.summary.notes.append(group.note)

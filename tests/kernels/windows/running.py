@@ -69,8 +69,8 @@ def random_case(choices: Choices, *, most: int = 14, kinds: Sequence[str] = KIND
 def shape_of(stream: CaseStream) -> DrawnShape:
     columns = tuple((name, DrawnColumn(kind, size=1000)) for name, kind in stream.schema)
     rows = stream.rows
-    endless, ageless = any(row[1] == FOREVER for row in rows), any(row[0] == BEGINNING for row in rows)
-    return DrawnShape(columns, stream.schema.unit, endless, ageless)
+    no_end, no_start = any(row[1] == FOREVER for row in rows), any(row[0] == BEGINNING for row in rows)
+    return DrawnShape(columns, stream.schema.unit, no_end, no_start)
 
 
 # --- input ------------------------------------------------------------------------------------------------------------

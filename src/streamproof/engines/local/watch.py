@@ -195,7 +195,7 @@ class Moments:
                 chunk = advance.apply(chunk)  # noqa: PLW2901  # what the plan gets of it
                 self._refuse_late(advance, event)
             for piece, followed in _cut(validator.check(chunk), event):
-                event_text, event_json = _told(piece) if followed else ("", None)
+                event_text, event_json = _reported(piece) if followed else ("", None)
                 for batch in to_batches(piece):
                     seen += batch.rows.num_rows
                     if batch.rows.num_rows:
@@ -216,7 +216,7 @@ class Moments:
                 )
 
 
-def _told(piece: PhysicalStream) -> tuple[str, dict[str, object]]:
+def _reported(piece: PhysicalStream) -> tuple[str, dict[str, object]]:
     """The one event of a piece, as text and as JSON."""
     event = piece.to_events()[0]
     return str(event), write_event(event)

@@ -1,1 +1,1 @@
-"""Event-driven queries: as data (`query`), and as plans of other nodes (`lower`)."""
+"""Event-driven queries: as data (`query`), and as plans of other nodes (`lowering`)."""

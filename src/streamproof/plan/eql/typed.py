@@ -9,13 +9,12 @@ from typing import Protocol, TypeAlias
 from streamproof.errors import PlanError
 from streamproof.events.schema import BOOL, FLOAT64, INT64, NULL, Schema, Type
 from streamproof.events.time import Span
-from streamproof.plan.aggregates import AGGREGATES, Aggregate
 from streamproof.plan.event_nodes import Drift, During, Pairing, Transition
 from streamproof.plan.expr import Expr, Lit
 from streamproof.plan.functions import common_type
 from streamproof.plan.modules import Registry
 from streamproof.plan.nodes import Node
-from streamproof.plan.typing import Scope, bind, require, type_of
+from streamproof.plan.typing import Scope, aggregate_type, bind, bound_aggregate, require, type_of
 
 Outcome: TypeAlias = "tuple[Node, Schema]"
 
@@ -27,7 +26,7 @@ class HasSchema(Protocol):
     def schema(self) -> Schema: ...
 
 
-class Inputs(Protocol):
+class CheckedInputs(Protocol):
     """What the check tells a rule about the inputs."""
 
     @property
@@ -37,7 +36,7 @@ class Inputs(Protocol):
     def ticks(self, span: Span) -> int: ...
 
 
-def transition(inputs: Inputs, node: Transition) -> Outcome:
+def transition(inputs: CheckedInputs, node: Transition) -> Outcome:
     schema = inputs.typed[0].schema
     scope = Scope.one(schema, registry=inputs.registry)
     expr = require(node.expr, scope, BOOL, "the condition of a transition")
@@ -45,7 +44,7 @@ def transition(inputs: Inputs, node: Transition) -> Outcome:
     return replace(node, expr=expr), schema
 
 
-def drift(inputs: Inputs, node: Drift) -> Outcome:
+def drift(inputs: CheckedInputs, node: Drift) -> Outcome:
     schema = inputs.typed[0].schema
     scope = Scope.one(schema, registry=inputs.registry)
     _known(schema, node.key)
@@ -68,23 +67,23 @@ def _measured_as(expr: Expr, step: Expr, scope: Scope) -> Type:
     return INT64 if {type_of(expr, scope), type_of(step, scope)} <= {INT64, NULL} else FLOAT64
 
 
-def pairing(inputs: Inputs, node: Pairing) -> Outcome:
+def pairing(inputs: CheckedInputs, node: Pairing) -> Outcome:
     left, right = (part.schema for part in inputs.typed)
     _alike(left, right, node.key)
     longest = None if node.max is None else inputs.ticks(node.max)
     return replace(node, max=longest), left
 
 
-def during(inputs: Inputs, node: During) -> Outcome:
+def during(inputs: CheckedInputs, node: During) -> Outcome:
     left, right = (part.schema for part in inputs.typed)
     _alike(left, right, node.key)
     _known(right, node.group)
     scope = Scope.one(right, registry=inputs.registry)
-    aggs = tuple((name, _bound(agg, scope)) for name, agg in node.aggs)
+    aggs = tuple((name, bound_aggregate(agg, scope)) for name, agg in node.aggs)
     columns = [(name, right[name]) for name in node.group]
     columns += left.columns
     columns += [(name, INT64) for name in (node.begin, node.end) if name is not None]
-    columns += [(name, _type(agg, scope)) for name, agg in aggs]
+    columns += [(name, aggregate_type(agg, scope)) for name, agg in aggs]
     taken: set[str] = set()
     for name, _ in columns:
         if name in taken:
@@ -107,12 +106,3 @@ def _alike(left: Schema, right: Schema, key: tuple[str, ...]) -> None:
         if common_type(kinds) is None:
             what = f'the key "{name}" is {kinds[0]} on the left and {kinds[1]} on the right'
             raise PlanError(what, fix="cast one of them", name="type_mismatch")
-
-
-def _bound(agg: Aggregate, scope: Scope) -> Aggregate:
-    return agg if agg.arg is None else replace(agg, arg=bind(agg.arg, scope)).computed()
-
-
-def _type(agg: Aggregate, scope: Scope) -> Type:
-    arg = INT64 if agg.arg is None else type_of(agg.arg, scope)
-    return AGGREGATES[agg.fn].result(arg, agg.params)

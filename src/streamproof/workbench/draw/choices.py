@@ -69,8 +69,8 @@ class DrawnShape:
 
     columns: tuple[tuple[str, DrawnColumn], ...]
     unit: Unit | None = None
-    endless: bool = False  # some event may last forever
-    ageless: bool = False  # some event may have begun at −∞
+    no_end: bool = False  # some event may last forever
+    no_start: bool = False  # some event may have begun at −∞
 
     @property
     def names(self) -> tuple[str, ...]:

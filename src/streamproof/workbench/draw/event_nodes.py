@@ -28,7 +28,7 @@ STEPS: Final = (1, 2, 5, 0.5)
 def transition(maker: OperatorMaker, inner: Made) -> Made:
     plan, shape = _exact(inner)
     condition = ExpressionMaker(maker.choices, readable(shape)).condition(2)
-    return Transition(plan, condition, _key(maker.choices, shape)), replace(shape, endless=False)
+    return Transition(plan, condition, _key(maker.choices, shape)), replace(shape, no_end=False)
 
 
 def drift(maker: OperatorMaker, inner: Made) -> Made:
@@ -36,7 +36,7 @@ def drift(maker: OperatorMaker, inner: Made) -> Made:
     way, step = maker.choices.pick(WAYS), literal(maker.choices.pick(STEPS))
     return (
         Drift(plan, _number(maker.choices, shape), step, way, _key(maker.choices, shape)),
-        replace(shape, endless=False),
+        replace(shape, no_end=False),
     )
 
 
@@ -53,7 +53,7 @@ def pairing(maker: OperatorMaker, one: Made, other: Made) -> Made:
     choices = maker.choices
     longest = choices.integer(1, 9) if choices.chance(50) else None
     node = Pairing(left, right, _shared(choices, a, b), choices.pick(POLICIES), longest)
-    return node, replace(a, endless=longest is None)
+    return node, replace(a, no_end=longest is None)
 
 
 def during(maker: OperatorMaker, one: Made, other: Made) -> Made:
@@ -67,13 +67,13 @@ def during(maker: OperatorMaker, one: Made, other: Made) -> Made:
     times = [name if name not in (*group, *a.names) and choices.chance(40) else None for name in ("begin", "end")]
     latest = trigger == "start" and choices.chance(25)
     empty = trigger in ("start", "end") and not latest and not group and choices.chance(25)
-    endless = trigger == "hop" and a.endless and maker.horizon is None
-    reach = choices.integer(1, 8) if trigger != "end" and not latest and (endless or choices.chance(50)) else None
+    no_end = trigger == "hop" and a.no_end and maker.horizon is None
+    reach = choices.integer(1, 8) if trigger != "end" and not latest and (no_end or choices.chance(50)) else None
     hop = choices.integer(1, 5) if trigger == "hop" else None
     node = During(left, right, aggs, trigger, key, group, reach, hop, times[0], times[1], latest, empty)
     known = tuple((name, column) for name, column in b.columns if name in group)
     told = tuple((name, DrawnColumn(INT64)) for name in times if name is not None)
-    return node, replace(a, columns=(*known, *a.columns, *told, *results), endless=False)
+    return node, replace(a, columns=(*known, *a.columns, *told, *results), no_end=False)
 
 
 def _aggregates(

@@ -85,10 +85,10 @@ class OperatorMaker:
         return nodes.Extend(plan, self._span(shape, -4, 6)), shape
 
     def to_point(self, inner: Made) -> Made:
-        return nodes.ToPoint(inner[0]), replace(inner[1], endless=False)
+        return nodes.ToPoint(inner[0]), replace(inner[1], no_end=False)
 
     def point_at_end(self, inner: Made) -> Made:
-        return nodes.PointAtEnd(inner[0]), replace(inner[1], endless=False, ageless=False)
+        return nodes.PointAtEnd(inner[0]), replace(inner[1], no_end=False, no_start=False)
 
     def _span(self, shape: DrawnShape, low: int, high: int) -> Span:
         ticks = self.choices.integer(low, high)
@@ -97,9 +97,9 @@ class OperatorMaker:
     def alter_duration(self, inner: Made) -> Made:
         plan, shape = inner
         if self.choices.chance(10):
-            return nodes.AlterDuration(plan, None), replace(shape, endless=True)
+            return nodes.AlterDuration(plan, None), replace(shape, no_end=True)
         if self.choices.chance(50):
-            return nodes.AlterDuration(plan, self.choices.integer(1, 8)), replace(shape, endless=False)
+            return nodes.AlterDuration(plan, self.choices.integer(1, 8)), replace(shape, no_end=False)
         return nodes.AlterDuration(plan, self._duration(shape)), shape
 
     def _duration(self, shape: DrawnShape) -> Expr:
@@ -116,9 +116,9 @@ class OperatorMaker:
     def chop(self, inner: Made) -> Made:
         plan, shape = inner
         if not self._windows(shape).bounded:
-            return nodes.ToPoint(plan), replace(shape, endless=False)
+            return nodes.ToPoint(plan), replace(shape, no_end=False)
         period, offset = self.choices.integer(2, 8), self.choices.integer(-3, 3)
-        return nodes.Chop(plan, period, offset), replace(shape, endless=False, ageless=False)
+        return nodes.Chop(plan, period, offset), replace(shape, no_end=False, no_start=False)
 
     def stitch(self, inner: Made) -> Made:
         plan, shape = self._exact(*inner)
@@ -145,13 +145,13 @@ class OperatorMaker:
         keys = shape.exact_names()
         key = (self.choices.pick(keys),) if keys and self.choices.chance(40) else ()
         longest = self.choices.integer(1, 12) if self.choices.chance(40) else None
-        return nodes.Session(plan, self.choices.integer(1, 6), longest, key), replace(shape, endless=False)
+        return nodes.Session(plan, self.choices.integer(1, 6), longest, key), replace(shape, no_end=False)
 
     # --- several inputs -----------------------------------------------------------------------------------------------
 
     def join(self, one: Made, other: Made, kind: type[nodes.Join] = nodes.Join) -> Made:
         (left, a), (right, b) = one, other
-        shape = replace(a, endless=a.endless or b.endless, ageless=a.ageless or b.ageless)
+        shape = replace(a, no_end=a.no_end or b.no_end, no_start=a.no_start or b.no_start)
         if not set(a.names) & set(b.names) and self.choices.chance(50):
             columns = (*a.columns, *b.columns)
             return kind(left, right, self.condition(a, b)), replace(shape, columns=columns)
@@ -183,7 +183,7 @@ class OperatorMaker:
 
     def anti_join(self, one: Made, other: Made) -> Made:
         (left, a), (right, b) = one, other
-        return nodes.AntiJoin(left, right, self.condition(a, b)), replace(a, ageless=a.ageless or b.ageless)
+        return nodes.AntiJoin(left, right, self.condition(a, b)), replace(a, no_start=a.no_start or b.no_start)
 
     def clip(self, one: Made, other: Made) -> Made:
         (left, a), (right, b) = one, other
@@ -202,7 +202,7 @@ class OperatorMaker:
         if self.choices.chance(30):
             exprs.reverse()  # the order of columns must not matter
         shape = replace(
-            a, columns=tuple(columns), endless=a.endless or b.endless, ageless=a.ageless or b.ageless
+            a, columns=tuple(columns), no_end=a.no_end or b.no_end, no_start=a.no_start or b.no_start
         )  # fmt: skip
         return nodes.Union((left, nodes.Select(right, tuple(exprs)))), shape
 
@@ -248,7 +248,7 @@ class OperatorMaker:
             if field.name not in given and (field.default is MISSING or self.choices.chance(40)):
                 given[field.name] = self._field(hints[field.name], shape)
         columns = tuple((name, replace(column, rough=column.type == FLOAT64)) for name, column in shape.columns)
-        return node(**given), replace(shape, columns=columns, endless=True, ageless=True)
+        return node(**given), replace(shape, columns=columns, no_end=True, no_start=True)
 
     def _field(self, kind: Any, shape: DrawnShape) -> Any:
         """A value for a field of that type."""

@@ -119,8 +119,8 @@ def shape_of(*streams: CaseStream, size: int = 1000) -> DrawnShape:
     schema: Schema = streams[0].schema
     columns = tuple((name, DrawnColumn(kind, size=size)) for name, kind in schema)
     rows = [row for stream in streams for row in stream.rows]
-    endless, ageless = any(row[1] == FOREVER for row in rows), any(row[0] == BEGINNING for row in rows)
-    return DrawnShape(columns, schema.unit, endless, ageless)
+    no_end, no_start = any(row[1] == FOREVER for row in rows), any(row[0] == BEGINNING for row in rows)
+    return DrawnShape(columns, schema.unit, no_end, no_start)
 
 
 def advanced(choices: Choices, source: nodes.Plan, *, every: int | None = None) -> nodes.Plan:

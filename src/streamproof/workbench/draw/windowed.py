@@ -45,24 +45,24 @@ class WindowMaker:
     @property
     def bounded(self) -> bool:
         """Whether hopping windows end; now and then they may not, which is an error that all engines share."""
-        endless = self.shape.ageless or (self.shape.endless and self.horizon is None)
-        return not endless or self.choices.chance(4)
+        no_end = self.shape.no_start or (self.shape.no_end and self.horizon is None)
+        return not no_end or self.choices.chance(4)
 
     def window(self) -> tuple[Window, DrawnShape]:
         """A window, and the shape of results that live as long as their windows."""
         kinds = ["snapshot", "count_start", "count_end", *(["tumbling", "hopping", "hopping"] if self.bounded else [])]
         number = self.choices.integer
-        finite = replace(self.shape, endless=False)
+        finite = replace(self.shape, no_end=False)
         match self.kind or self.choices.pick(kinds):
             case "snapshot":
                 return Snapshot(), self.shape
             case "tumbling":
-                return Tumbling(number(1, 9), number(-3, 3)), replace(finite, ageless=False)
+                return Tumbling(number(1, 9), number(-3, 3)), replace(finite, no_start=False)
             case "hopping":
-                return self._hopping(), replace(finite, ageless=False)
+                return self._hopping(), replace(finite, no_start=False)
             case "count_start":
                 return CountStart(number(1, 3)), finite
-        return CountEnd(number(1, 3)), replace(finite, ageless=False)
+        return CountEnd(number(1, 3)), replace(finite, no_start=False)
 
     def _hopping(self) -> Hopping:
         """Any size and hop; as often a size of several hops, as most people write them."""
@@ -76,7 +76,7 @@ class WindowMaker:
         return "point_end" if self.choices.chance(25) else "window"
 
     def _after(self, output: nodes.Output, shape: DrawnShape) -> DrawnShape:
-        return replace(shape, endless=False, ageless=False) if output == "point_end" else shape
+        return replace(shape, no_end=False, no_start=False) if output == "point_end" else shape
 
     def _expressions(self) -> ExpressionMaker:
         return ExpressionMaker(self.choices, readable(self.shape))
@@ -167,7 +167,7 @@ class WindowMaker:
         stamp = self.choices.pick(STAMPS)
         clip = self.choices.pick(CLIPS)
         if stamp == "unchanged":
-            shape = replace(shape, endless=self.shape.endless, ageless=self.shape.ageless)
+            shape = replace(shape, no_end=self.shape.no_end, no_start=self.shape.no_start)
             if not self.choices.chance(5):
                 clip = self.choices.pick(("left", "full"))  # otherwise most results would lie in the past
         mapping, columns = self._mapping() if self.choices.chance(40) else (None, self.shape.columns)
