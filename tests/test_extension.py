@@ -159,7 +159,7 @@ def test_scenarios_draw_an_operator_by_the_types_of_its_fields(monkeypatch: pyte
     plan, known = OperatorMaker(RandomChoices(3)).put("throttle", [(S, shape)])
     assert isinstance(plan, Throttle)
     assert 1 <= plan.most <= 8
-    assert known.endless
+    assert known.no_end
     assert known.ageless, "nothing is known of its lifetimes"
     with pytest.raises(PlanError, match='there is no operator "slow_down"'):
         I.stream().then("slow_down")
