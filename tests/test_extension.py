@@ -15,7 +15,7 @@ from streamproof.engines.local.trace import trace
 from streamproof.engines.spark.stream.keys import holds_state, split_by
 from streamproof.errors import PlanError
 from streamproof.events.physical import PhysicalStream
-from streamproof.events.schema import FLOAT64, INT64, Schema
+from streamproof.events.schema import FLOAT64, INT64, TIMESTAMP, Schema
 from streamproof.events.time import BEGINNING
 from streamproof.language import eql, json, python, sql, xml
 from streamproof.plan import check as checking
@@ -24,8 +24,11 @@ from streamproof.plan.aggregates import AGGREGATES, Aggregate, AggregateFunction
 from streamproof.plan.check import Typed, check
 from streamproof.plan.event_nodes import NODES, During
 from streamproof.plan.explain import explain
+from streamproof.plan.expr import Call, Cast, Col
+from streamproof.plan.functions import FUNCTIONS
 from streamproof.plan.parse import parse
 from streamproof.plan.rewrites import rewrite
+from streamproof.plan.typing import CASTS
 from streamproof.plan.windows import CountStart, Hopping, Snapshot, Tumbling, Window
 from streamproof.workbench import intent as I  # noqa: N812  # as testers write it
 from streamproof.workbench.buckets import BucketSubject
@@ -183,6 +186,26 @@ def test_languages_refuse_an_operator_by_name(language: str) -> None:
 def test_eql_has_words_for_its_own_queries_alone() -> None:
     with pytest.raises(PlanError, match="only event-driven queries can be written as EQL"):
         eql.dumps(Throttle(S, 3))
+
+
+@pytest.fixture
+def twice(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A function that the library has, and no engine."""
+    monkeypatch.setitem(FUNCTIONS, "twice", replace(FUNCTIONS["abs"], name="twice"))
+    return "twice"
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "local"])
+def test_engines_refuse_a_function_by_name(engine: str, twice: str) -> None:
+    with pytest.raises(PlanError, match=f"the engine {engine} cannot compute twice"):
+        on(nodes.Select(S, (("x", Call(twice, (Col("v"),))),)), engine).run({"S": EVENTS})
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "local"])
+def test_engines_refuse_a_cast_by_name(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CASTS, "int64", ("timestamp",))
+    with pytest.raises(PlanError, match=f"the engine {engine} cannot cast int64 to timestamp"):
+        on(nodes.Select(S, (("x", Cast(Col("v"), TIMESTAMP)),)), engine).run({"S": EVENTS})
 
 
 @pytest.fixture

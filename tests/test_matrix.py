@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
 
 import streamproof
 from streamproof.engines.base import support
+from streamproof.engines.oracle.duckdb_dialect import DuckDbSql
+from streamproof.engines.oracle.postgres_dialect import PostgresSql
+from streamproof.engines.spark.batch.casts import CASTS as SPARK_CASTS
+from streamproof.engines.spark.batch.casts import IN_PYTHON
+from streamproof.engines.spark.batch.functions import FUNCTIONS as SPARK_FUNCTIONS
 from streamproof.errors import PlanError
 from streamproof.events.schema import BOOL, FLOAT64, INT64, STRING, Schema
+from streamproof.kernels.expressions.casts import CONVERSIONS
+from streamproof.kernels.expressions.compile import IMPLEMENTATIONS
 from streamproof.language import json, python, sql, xml
 from streamproof.language.notation import OPS
 from streamproof.language.python import CALLS
@@ -26,6 +33,7 @@ from streamproof.plan.explain import explain
 from streamproof.plan.functions import FUNCTIONS
 from streamproof.plan.labels import label
 from streamproof.plan.parse import parse
+from streamproof.plan.typing import CASTS
 from streamproof.plan.windows import Snapshot
 from streamproof.query import aggregates as written
 from streamproof.query.stream import Stream
@@ -83,6 +91,22 @@ def test_every_operator_is_drawn_and_written_in_every_language(op: str) -> None:
         again = through(plan, "python")  # without what a count is given, which it does not read
         assert python.dumps(again) == python.dumps(plan)
     assert drawn > 3
+
+
+def tables() -> dict[str, tuple[Collection[str], Collection[tuple[str, str]]]]:
+    """The functions and casts of each engine."""
+    in_python = IN_PYTHON.keys() | SPARK_CASTS.keys()
+    return {
+        "local": (IMPLEMENTATIONS, CONVERSIONS), "duckdb": (DuckDbSql.functions, DuckDbSql.casts),
+        "postgres": (PostgresSql.functions, PostgresSql.casts), "spark": (SPARK_FUNCTIONS, in_python),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", tables())
+def test_every_function_and_cast_is_computed(engine: str) -> None:
+    functions, casts = tables()[engine]
+    assert set(functions) == set(FUNCTIONS)
+    assert set(casts) == {(kind, to) for kind, others in CASTS.items() for to in others}
 
 
 def test_every_node_has_a_docstring_that_says_what_it_means() -> None:

@@ -50,7 +50,7 @@ LIMITS = {
     "kernels/windows/shared/grid.py": {"LONGEST"},
     "kernels/windows/recompute/aggregates.py": {"MOST_RANKED"},
     "engines/spark/batch/aggregates.py": {"_HALF"},  # of a format
-    "engines/spark/batch/bins.py": {"_ALL_TIME"},
+    "engines/spark/batch/joins.py": {"_ALL_TIME"},
     "engines/spark/java.py": {"OLDEST", "_WARNS"},
     "kernels/expressions/times.py": {"SECOND"},
     "plan/source_location.py": {"MOST_SHOWN"},
@@ -64,7 +64,7 @@ LIMITS = {
 
 PLAIN = {
     "events/time.py": {100},  # years of a century
-    "engines/spark/batch/looks.py": {52},  # bits of a float
+    "engines/spark/batch/statistics.py": {52},  # bits of a float
     "events/stream.py": {62},  # bits of a length that can be
     "events/order.py": {64},  # bits of a word
     "events/weights.py": {63},

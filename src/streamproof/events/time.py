@@ -18,6 +18,8 @@ from streamproof.errors import InputError, PlanError, RunError, StreamproofError
 
 FOREVER: Final = 2**62
 BEGINNING: Final = -(2**62)
+FIRST_SECOND: Final = -62_135_596_800  # since 1970, of the year 1
+END_SECOND: Final = 253_402_300_800  # after the year 9999: dates and times have four digits of a year
 
 Unit: TypeAlias = Literal["ns", "us", "ms", "s"]
 UNITS: Final[tuple[Unit, ...]] = get_args(Unit)

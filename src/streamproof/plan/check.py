@@ -72,6 +72,14 @@ def walk(typed: Typed) -> Iterator[Typed]:
     yield from visit(typed)
 
 
+def group_inputs(typed: Typed) -> list[Typed]:
+    """The leaves of an apply branch that stand for its group; those of inner groups belong to them."""
+    if isinstance(typed.node, nodes.GroupInput):
+        return [typed]
+    inputs = typed.inputs[:1] if isinstance(typed.node, nodes.GroupApply) else typed.inputs
+    return [leaf for part in inputs for leaf in group_inputs(part)]
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """Where in the plan we are: the path for errors, the streams in scope, the group's input inside an apply."""

@@ -175,6 +175,32 @@ def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     return change(expr)
 
 
+def replaced_calls(
+    expr: Expr, answer: Callable[[Apply | Cast, tuple[Expr, ...]], Expr], guard: tuple[Expr, ...] = ()
+) -> Expr:
+    """The expression with each call of a user's function, and each cast, replaced by what is answered for it.
+
+    The arguments of a call come replaced already. Its guard are the conditions under which its value is asked for: a
+    call inside a CASE stands for the rows alone that reach it.
+    """
+    match expr:
+        case Apply(args=args):
+            return answer(replace(expr, args=tuple(replaced_calls(arg, answer, guard) for arg in args)), guard)
+        case Call(args=args):
+            return replace(expr, args=tuple(replaced_calls(arg, answer, guard) for arg in args))
+        case Cast(arg=arg):
+            return answer(replace(expr, arg=replaced_calls(arg, answer, guard)), guard)
+        case Case(branches, default):
+            made = []
+            for condition, value in branches:
+                asked = replaced_calls(condition, answer, guard)
+                holds = Call("same", (asked, TRUE))
+                made.append((asked, replaced_calls(value, answer, (*guard, holds))))
+                guard = (*guard, Call("not", (holds,)))
+            return Case(tuple(made), replaced_calls(default, answer, guard))
+    return expr
+
+
 def as_written(expr: Expr) -> Expr:
     """The expression without the casts that `plan.typing.bind` put in.
 

@@ -19,6 +19,7 @@ from typing import Generic, TypeVar
 from streamproof.errors import PlanError
 
 R = TypeVar("R")
+What = TypeVar("What")
 
 
 class Rules(Generic[R]):
@@ -43,3 +44,17 @@ class Rules(Generic[R]):
     def supports(self) -> dict[str, bool | str]:
         """Each node's name with True, or with the reason why it is refused."""
         return {kind.__name__: True for kind in self._rules} | {k.__name__: why for k, why in self._refused.items()}
+
+
+def entry(table: Mapping[What, R], what: What, engine: str) -> R:
+    """What an engine's table has for a function or a cast; what it does not list is refused by name, never guessed.
+
+    >>> entry({("int64", "string"): "CAST"}, ("date", "bool"), "duckdb")
+    Traceback (most recent call last):
+    streamproof.errors.PlanError: the engine duckdb cannot cast date to bool
+      fix: use another function or engine
+    """
+    if what in table:
+        return table[what]
+    shown = f"cast {' to '.join(what)}" if isinstance(what, tuple) else f"compute {what}"
+    raise PlanError(f"the engine {engine} cannot {shown}", fix="use another function or engine")

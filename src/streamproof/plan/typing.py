@@ -221,7 +221,7 @@ def _apply(call: Apply, module: Module, parts: list[tuple[Expr, Type]]) -> tuple
     return Apply(call.fn, tuple(widened(arg, kind, to) for (arg, kind), to in zip(parts, takes, strict=True))), result
 
 
-_CASTS: dict[str, tuple[str, ...]] = {
+CASTS: Final[dict[str, tuple[str, ...]]] = {
     "int64": ("float64", "decimal", "string", "bool"),
     "float64": ("int64", "decimal", "string", "bool"),
     "decimal": ("int64", "float64", "decimal", "string"),
@@ -230,10 +230,11 @@ _CASTS: dict[str, tuple[str, ...]] = {
     "date": ("timestamp", "string"),
     "timestamp": ("date", "string"),
 }
+"""The kinds that values of each kind can be cast to."""
 
 
 def _cast(source: Type, to: Type) -> Type:
-    if source in (NULL, to) or to.kind in _CASTS.get(source.kind, ()):
+    if source in (NULL, to) or to.kind in CASTS.get(source.kind, ()):
         return to
     raise PlanError(f"{source} cannot be cast to {to}", fix="cast to string first", name="type_mismatch")
 

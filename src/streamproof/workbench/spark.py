@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from streamproof.engines.job import Job
 from streamproof.engines.spark import SparkEngine
 from streamproof.engines.spark.batch.failing import told
-from streamproof.engines.spark.batch.relation import Context, Relation
+from streamproof.engines.spark.batch.relation import BatchContext, Relation
 from streamproof.engines.spark.batch.rules import build
 from streamproof.engines.spark.failures import error_from
 from streamproof.engines.spark.output import read_output
@@ -289,7 +289,7 @@ class SparkBatchSubject:
     def _as_one_job(self, cases: Sequence[Case], registry: Registry) -> list[SubjectRun]:
         typed = typed_of(cases[0], registry)
         with told(typed), meaning(self.spark):
-            context = Context(self.spark, settings_of(cases[0], registry), {})
+            context = BatchContext(self.spark, settings_of(cases[0], registry), {})
             for part in walk(typed):
                 if isinstance(part.node, nodes.Source):  # its events carry the number of their case as a group
                     context.done[id(part)] = self._relation(part.node.name, cases)

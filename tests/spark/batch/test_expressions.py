@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -10,14 +11,18 @@ import pytest
 
 from streamproof.engines.base import Settings
 from streamproof.engines.spark import SparkEngine
-from streamproof.engines.spark.batch.strings import plain_pattern
-from streamproof.errors import StreamproofError
+from streamproof.engines.spark.batch.functions import plain_pattern
+from streamproof.errors import PlanError, StreamproofError
 from streamproof.events.history import History, Row
-from streamproof.events.schema import Schema
+from streamproof.events.schema import INT64, TIMESTAMP, Schema
 from streamproof.plan import nodes
+from streamproof.plan.aggregates import AGGREGATES, Aggregate, AggregateFunction
 from streamproof.plan.check import check
-from streamproof.plan.expr import Call, Case, Expr, Lit, literal
+from streamproof.plan.expr import Call, Case, Cast, Col, Expr, Lit, literal
+from streamproof.plan.functions import FUNCTIONS
 from streamproof.plan.parse import parse
+from streamproof.plan.typing import CASTS
+from streamproof.plan.windows import Snapshot
 from tests.engines.oracle.running import history
 from tests.engines.oracle.test_expressions import COLUMNS, NOON, TABLE, VALUES, Fails, _given, _same
 
@@ -83,6 +88,34 @@ def check_failure(engine: SparkEngine, text: str, payload: dict[str, Any], name:
     with pytest.raises(StreamproofError) as caught:
         rows_of(engine, nodes.Select(nodes.Source("S"), (("out", parse(text)),)), stream)
     assert caught.value.name == name, (text, payload)
+
+
+ONE = history({"i": "int64"}, [(1, 2, {"i": 1})])
+
+
+def test_a_function_that_spark_does_not_know_is_refused_by_name(
+    spark_engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FUNCTIONS, "twice", replace(FUNCTIONS["abs"], name="twice"))
+    with pytest.raises(PlanError, match="the engine spark cannot compute twice"):
+        rows_of(spark_engine, nodes.Select(nodes.Source("S"), (("x", Call("twice", (Col("i"),))),)), ONE)
+
+
+def test_a_cast_that_spark_does_not_know_is_refused_by_name(
+    spark_engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(CASTS, "int64", ("timestamp",))
+    with pytest.raises(PlanError, match="the engine spark cannot cast int64 to timestamp"):
+        rows_of(spark_engine, nodes.Select(nodes.Source("S"), (("x", Cast(Col("i"), TIMESTAMP)),)), ONE)
+
+
+def test_an_aggregate_that_spark_does_not_know_is_refused_by_name(
+    spark_engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(AGGREGATES, "mode", AggregateFunction("mode", lambda _: INT64, "the commonest value"))
+    plan = nodes.Aggregation(nodes.Source("S"), Snapshot(), (("m", Aggregate("mode", Col("i"))),))
+    with pytest.raises(PlanError, match="the engine spark cannot compute mode"):
+        rows_of(spark_engine, plan, ONE)
 
 
 def test_failures(spark_engine: SparkEngine) -> None:

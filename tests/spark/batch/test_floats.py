@@ -11,13 +11,13 @@ from pyspark.sql import functions as f
 
 import streamproof as sp
 from streamproof.engines.spark import SparkEngine
-from streamproof.engines.spark.batch.exact import total
 from streamproof.engines.spark.batch.floats import Look, float_sums, rest_of, with_totals
 from streamproof.errors import RunError
 from streamproof.events.history import History
 from streamproof.events.schema import Schema
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.language.notation import from_document
+from streamproof.plan.exact import total
 
 SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 1e308, -1e308, 5e-324, 2.0**40, 2.0**-69, 1e16, -1e16]
 
@@ -79,7 +79,7 @@ def test_odd_values_are_added_up_too(fn: str, spark_engine: SparkEngine) -> None
 
 
 def _mean(values: list[float]) -> float:
-    from streamproof.engines.spark.batch.exact import mean
+    from streamproof.plan.exact import mean
 
     return mean(values)
 

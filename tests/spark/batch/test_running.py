@@ -17,7 +17,7 @@ import streamproof as sp
 from streamproof.engines.base import Settings
 from streamproof.engines.job import on
 from streamproof.engines.spark import SparkEngine
-from streamproof.engines.spark.batch.bins import chosen
+from streamproof.engines.spark.batch.joins import chosen
 from streamproof.engines.spark.rows import frame_of
 from streamproof.errors import InputError
 from streamproof.events.history import History

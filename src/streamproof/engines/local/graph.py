@@ -26,7 +26,7 @@ from streamproof.kernels.delta import Delta, concat, consolidate, without_cancel
 from streamproof.kernels.groups import EnterGroups, Groups, LeaveGroups
 from streamproof.kernels.linear import lifetime
 from streamproof.plan import nodes
-from streamproof.plan.check import Typed
+from streamproof.plan.check import Typed, group_inputs
 from streamproof.plan.labels import label
 from streamproof.plan.limits import too_many_rows
 from streamproof.plan.rewrites.normal_form import as_written
@@ -147,7 +147,7 @@ class Graph:
         kernel = self.steps[enter].kernel
         assert isinstance(kernel, EnterGroups)
         inner = kernel.groups
-        for leaf in _leaves(branch):
+        for leaf in group_inputs(branch):
             placing.done[id(leaf)] = enter
             self.context.keys[id(leaf)] = inner.key_of
             placing.used.append(leaf)
@@ -355,11 +355,3 @@ def source_of(typed: Typed) -> str:
     node = typed.node if isinstance(typed.node, nodes.Source) else typed.inputs[0].node
     assert isinstance(node, nodes.Source)
     return node.name
-
-
-def _leaves(branch: Typed) -> list[Typed]:
-    """The group_input leaves of an apply branch; inner group_applys have their own."""
-    if isinstance(branch.node, nodes.GroupInput):
-        return [branch]
-    inputs = branch.inputs[:1] if isinstance(branch.node, nodes.GroupApply) else branch.inputs
-    return [leaf for part in inputs for leaf in _leaves(part)]

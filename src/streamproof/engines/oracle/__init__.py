@@ -18,7 +18,7 @@ def duckdb_engine(*, threads: int | None = None, memory: str | None = None) -> O
     ``memory`` is the most that it may use, e.g. ``"8GB"``; 4GB unless it is given.
     """
     from streamproof.engines.oracle.duckdb import DuckDbServer  # noqa: PLC0415  # loaded by those who use it
-    from streamproof.engines.oracle.duckdb_sql import DuckDbSql  # noqa: PLC0415
+    from streamproof.engines.oracle.duckdb_dialect import DuckDbSql  # noqa: PLC0415
 
     return Oracle("duckdb", DuckDbSql, DuckDbServer(threads=threads, memory=memory).connect)
 
@@ -33,7 +33,7 @@ def postgres_engine(*, dsn: str | None = None) -> Oracle:
 
 
 def _postgres_dialect() -> Dialect:
-    from streamproof.engines.oracle.postgres_sql import PostgresSql  # noqa: PLC0415  # loaded by those who use it
+    from streamproof.engines.oracle.postgres_dialect import PostgresSql  # noqa: PLC0415  # loaded by those who use it
 
     return PostgresSql()
 

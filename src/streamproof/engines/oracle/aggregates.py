@@ -8,10 +8,9 @@ from itertools import pairwise
 
 import pyarrow as pa
 
-from streamproof.engines.oracle.compiler import Compiler, Relation, listed
+from streamproof.engines.oracle.compiler import Compiler, EventTable, listed
 from streamproof.engines.oracle.database import Columns, storage_type
 from streamproof.engines.oracle.dialect import Sql, lifetime_order
-from streamproof.engines.oracle.exact import EXACT, exact
 from streamproof.engines.oracle.expressions import convert
 from streamproof.engines.oracle.lifetimes import INFINITE, leaves_time
 from streamproof.engines.oracle.program import ComputeLists
@@ -21,11 +20,12 @@ from streamproof.events.schema import FLOAT64, INT64, NULL, Type
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
 from streamproof.plan.check import Typed
+from streamproof.plan.exact import EXACT, exact
 from streamproof.plan.expr import TRUE
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class _AggregateColumn:
     """One aggregate: its place in the output, what it reads, and whether Python adds it up."""
 
     place: int
@@ -39,17 +39,17 @@ class _Column:
         return self.agg.fn in EXACT and not (self.agg.fn in ("sum", "avg") and self.arg.type != FLOAT64)
 
 
-def aggregation(compiler: Compiler, typed: Typed, node: nodes.Aggregation, source: Relation) -> Relation:
+def aggregation(compiler: Compiler, typed: Typed, node: nodes.Aggregation, source: EventTable) -> EventTable:
     found = members(compiler, source, node.window)
     query = over_members(compiler, found, [agg for _, agg in node.aggs], [kind for _, kind in typed.schema])
     return stamped(compiler, typed, node.output, f"({query}) AS groups")
 
 
-def over_members(compiler: Compiler, found: Relation, aggs: Sequence[Aggregate], kinds: Sequence[Type]) -> str:
+def over_members(compiler: Compiler, found: EventTable, aggs: Sequence[Aggregate], kinds: Sequence[Type]) -> str:
     """A query for the aggregates of each g, wle, wre: these, and the results as c0, c1, …"""
     table, args = values(compiler, found.table, found.env(), [agg.reads or TRUE for agg in aggs])
     columns = [
-        _Column(n, agg, _ready(compiler, agg, arg), kind)
+        _AggregateColumn(n, agg, _ready(compiler, agg, arg), kind)
         for n, (agg, arg, kind) in enumerate(zip(aggs, args, kinds, strict=True))
     ]
     native = [f"{_native(compiler, found, column)} AS c{column.place}" for column in columns if not column.exact]
@@ -71,14 +71,14 @@ def _ready(compiler: Compiler, agg: Aggregate, arg: Sql) -> Sql:
     return arg
 
 
-def _native(compiler: Compiler, found: Relation, column: _Column) -> str:
+def _native(compiler: Compiler, found: EventTable, column: _AggregateColumn) -> str:
     if column.agg.fn == "count":
         return "count(*)"
     fn = "average" if column.agg.fn == "avg" else column.agg.fn
     return compiler.dialect.aggregate(fn, column.arg, lifetime_order(found.keys))
 
 
-def _sums(compiler: Compiler, table: str, columns: list[_Column]) -> str:
+def _sums(compiler: Compiler, table: str, columns: list[_AggregateColumn]) -> str:
     """Per window the values of each argument as a list; Python adds them up."""
     texts = list(dict.fromkeys(column.arg.text for column in columns))
     lists = listed("g, wle", (f"{compiler.dialect.values_of(text)} AS x{n}" for n, text in enumerate(texts)))
@@ -110,7 +110,7 @@ def _lists(array: pa.Array) -> list[list[float] | None]:
     return [flat[a:b] if valid else None for (a, b), valid in zip(pairwise(offsets), present, strict=True)]
 
 
-def stamped(compiler: Compiler, typed: Typed, output: nodes.Output, source: str) -> Relation:
+def stamped(compiler: Compiler, typed: Typed, output: nodes.Output, source: str) -> EventTable:
     """Windows as events: their own lifetimes, or the points at their ends; an endless window has no such point."""
     payload = [f"c{n}" for n in range(len(typed.schema.columns))]
     if output == "window":
@@ -126,7 +126,7 @@ def stamped(compiler: Compiler, typed: Typed, output: nodes.Output, source: str)
     return compiler.relation("windowed", f"SELECT {columns} FROM {ended.table}", typed.schema)
 
 
-def top_k(compiler: Compiler, typed: Typed, node: nodes.TopK, source: Relation) -> Relation:
+def top_k(compiler: Compiler, typed: Typed, node: nodes.TopK, source: EventTable) -> EventTable:
     """RANK() with nulls last in both directions; NaN is the greatest number."""
     found = members(compiler, source, node.window)
     table, keys = values(compiler, found.table, found.env(), [expr for expr, _ in node.by])

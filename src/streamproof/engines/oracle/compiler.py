@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from streamproof.engines.base import Settings
-from streamproof.engines.oracle.database import Columns, rows_of
+from streamproof.engines.oracle.database import Columns, python_value, rows_of
 from streamproof.engines.oracle.dialect import Dialect, Sql
 from streamproof.engines.oracle.expressions import Env, translate
-from streamproof.engines.oracle.program import Check, Create, Program, Record, Remark, Step
-from streamproof.engines.oracle.values import python_value
+from streamproof.engines.oracle.program import Check, Create, Program, ProgramStep, Record, Remark
 from streamproof.errors import StreamproofError
 from streamproof.events.history import Row
 from streamproof.events.schema import INT64, Schema, Type
@@ -28,7 +27,7 @@ Reason: TypeAlias = "tuple[str, Callable[[Row, Record], StreamproofError]]"
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class EventTable:
     """A table of events: g, le, re and the payload."""
 
     table: str
@@ -61,8 +60,8 @@ class Compiler:
 
     dialect: Dialect
     settings: Settings
-    steps: list[Step] = field(default_factory=list)
-    done: dict[int, Relation] = field(default_factory=dict)  # by the identity of typed nodes
+    steps: list[ProgramStep] = field(default_factory=list)
+    done: dict[int, EventTable] = field(default_factory=dict)  # by the identity of typed nodes
     tables: int = 0
     note: str = ""  # the node whose steps are being written
 
@@ -77,11 +76,11 @@ class Compiler:
         self.steps.append(Create(table, query, self.note, self.settings.limits.events_listed if spreads else None))
         return table
 
-    def relation(self, word: str, query: str, schema: Schema, *, spreads: bool = False) -> Relation:
+    def relation(self, word: str, query: str, schema: Schema, *, spreads: bool = False) -> EventTable:
         """A new relation from a query that gives g, le, re, c0, c1, …"""
-        return Relation(self.create(word, query, spreads=spreads), schema)
+        return EventTable(self.create(word, query, spreads=spreads), schema)
 
-    def check(self, source: Relation, *reasons: Reason, more: tuple[str, ...] = ()) -> None:
+    def check(self, source: EventTable, *reasons: Reason, more: tuple[str, ...] = ()) -> None:
         """Refuse events for which a condition holds: the first in order is named.
 
         ``more`` are columns that the errors read besides the event.
@@ -103,7 +102,7 @@ class Compiler:
     def sql(self, expr: Expr, env: Env) -> Sql:
         return translate(expr, env, self.dialect)
 
-    def visit(self, typed: Typed, rule: Callable[[Compiler, Typed], Relation]) -> Relation:
+    def visit(self, typed: Typed, rule: Callable[[Compiler, Typed], EventTable]) -> EventTable:
         """The relation of a node, computed once."""
         if id(typed) not in self.done:
             outer, self.note = self.note, label(typed.node)
@@ -113,7 +112,7 @@ class Compiler:
             self.note = outer
         return self.done[id(typed)]
 
-    def program(self, result: Relation) -> Program:
+    def program(self, result: EventTable) -> Program:
         return Program(tuple(self.steps), result.table)
 
 

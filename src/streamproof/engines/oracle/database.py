@@ -1,14 +1,15 @@
-"""What the oracle asks of a database: run SQL, load a table, fetch rows."""
+"""What the oracle asks of a database: run SQL, load a table, fetch rows; and values on their way in and out."""
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, timedelta
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
-from streamproof.engines.oracle.dialect import MARK
+from streamproof.engines.oracle.dialect import EPOCH, EPOCH_DAY, MARK
 from streamproof.errors import RunError, StreamproofError
-from streamproof.events.schema import FLOAT64, INT64, Schema, Type
+from streamproof.events.schema import INT64, Schema, Type
 from streamproof.plan.limits import too_long_text
 
 Columns: TypeAlias = "tuple[tuple[str, Type], ...]"
@@ -74,6 +75,62 @@ def rows_of(schema: Schema) -> Columns:
     return (("le", INT64), ("re", INT64), *((f"c{n}", kind) for n, (_, kind) in enumerate(schema)))
 
 
+# --- between storage and Python: what user modules get, and what they give back ---------------------------------------
+
+
+def python_value(stored: object, kind: Type) -> object:
+    """A stored value as a module sees it: days become dates, microseconds become UTC datetimes.
+
+    >>> python_value(1, Type("date")), python_value(1_000_000, Type("timestamp")).isoformat()
+    (datetime.date(1970, 1, 2), '1970-01-01T00:00:01+00:00')
+    """
+    if stored is None or kind.kind not in ("date", "timestamp"):
+        return stored
+    assert isinstance(stored, int)
+    try:
+        if kind.kind == "date":
+            return EPOCH_DAY + timedelta(days=stored)
+        return EPOCH + timedelta(microseconds=stored)
+    except OverflowError:
+        raise RunError(
+            f"{stored} {'days' if kind.kind == 'date' else 'us'} since 1970 lie outside the years 1 to 9999",
+            fix="a module cannot see such a time; filter it out",
+            name="overflow",
+        ) from None
+
+
+def python_columns(table: pa.Table, columns: Columns) -> list[list[object]]:
+    """The columns of a table as Python values."""
+    return [_python_column(table.column(n), kind) for n, (_, kind) in enumerate(columns)]
+
+
+def _python_column(column: pa.ChunkedArray, kind: Type) -> list[object]:
+    values: list[object] = column.to_pylist()
+    if kind.kind in ("date", "timestamp"):
+        return [python_value(value, kind) for value in values]
+    return values
+
+
+def stored_table(columns: Columns, values: list[list[object]]) -> pa.Table:
+    """Python values as a table to load."""
+    arrays = [
+        pa.array([_stored(value) for value in column], storage_type(kind))
+        for column, (_, kind) in zip(values, columns, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, names=[name for name, _ in columns])
+
+
+def _stored(value: object) -> object:
+    """A Python value as the database stores it: dates as days, times as microseconds."""
+    if isinstance(value, datetime):
+        since = value.astimezone(UTC) - EPOCH
+        return (since.days * 86400 + since.seconds) * 10**6 + since.microseconds
+    return (value - EPOCH_DAY).days if isinstance(value, date) else value
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
 def marked_error(message: str) -> StreamproofError | None:
     """The error that our own SQL raised, if the message is one."""
     _, found, rest = message.partition(f"{MARK}|")
@@ -99,17 +156,3 @@ def out_of_memory(database: str, fix: str) -> StreamproofError:
     return RunError(
         what, fix=f"read less at once, join on more columns, shorten windows, or {fix}", name="limit_exceeded"
     )
-
-
-__all__ = [
-    "FLOAT64",
-    "Columns",
-    "Database",
-    "from_storage",
-    "marked_error",
-    "out_of_memory",
-    "overflow",
-    "rows_of",
-    "storage_type",
-    "to_storage",
-]

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Final
 
 from streamproof.engines.oracle.dialect import Dialect, Sql, quote, whole
-from streamproof.engines.oracle.duckdb_functions import calendar_date
-from streamproof.engines.oracle.functions import DAY, END_SECOND, FIRST_SECOND, days_of, remainder_by
+from streamproof.engines.oracle.functions import DAY, days_of, remainder_by
 from streamproof.errors import ErrorName
 from streamproof.events.schema import INT64, STRING, Kind, Type
+from streamproof.events.time import END_SECOND, FIRST_SECOND
 
 CastRule = Callable[[Dialect, Sql, Type, bool], str]
 
@@ -164,6 +164,10 @@ def _micros(dialect: Dialect, t: str, p: str) -> str:
     first, last = whole(FIRST_SECOND * 10**6), whole(END_SECOND * 10**6 - 1)
     inside = dialect.let(Sql(total, INT64), lambda u: f"CASE WHEN {u} BETWEEN {first} AND {last} THEN {u} END")
     return f"CASE WHEN {sane} THEN {inside} END"
+
+
+def calendar_date(days: str) -> str:
+    return f"(DATE '1970-01-01' + CAST({days} AS INTEGER))"
 
 
 def _show_date(days: str) -> str:

@@ -10,7 +10,7 @@ from collections import deque
 import pyarrow as pa
 
 from streamproof.engines.oracle.aggregates import over_members
-from streamproof.engines.oracle.compiler import Compiler, Relation, listed
+from streamproof.engines.oracle.compiler import Compiler, EventTable, listed
 from streamproof.engines.oracle.database import Columns
 from streamproof.engines.oracle.dialect import Sql, literal, order_keys, whole
 from streamproof.engines.oracle.expressions import convert
@@ -29,10 +29,10 @@ from streamproof.plan.functions import common_type
 _NO_COLUMNS = Schema(())
 
 
-def transition(compiler: Compiler, typed: Typed, node: Transition, source: Relation) -> Relation:
+def transition(compiler: Compiler, typed: Typed, node: Transition, source: EventTable) -> EventTable:
     """Where the condition holds, and did not hold at the row before."""
     _refuse_late(compiler, source)
-    rows = Relation(numbered(compiler, source, _keys(source, node.key)), source.schema)
+    rows = EventTable(numbered(compiler, source, _keys(source, node.key)), source.schema)
     table, (condition,) = values(compiler, rows.table, rows.env(), [node.expr])
     holds = f"CASE WHEN {condition.text} THEN 1 ELSE 0 END AS holds"
     marked = compiler.create("marked", f"SELECT {listed('g, p, le', source.payload, holds)} FROM {table}")
@@ -43,11 +43,11 @@ def transition(compiler: Compiler, typed: Typed, node: Transition, source: Relat
     return compiler.relation("fired", query, typed.schema)
 
 
-def drift(compiler: Compiler, typed: Typed, node: Drift, source: Relation) -> Relation:
+def drift(compiler: Compiler, typed: Typed, node: Drift, source: EventTable) -> EventTable:
     """Where a value is far enough from that at the last firing."""
     _refuse_late(compiler, source)
     assert isinstance(node.step, Lit)
-    rows = Relation(numbered(compiler, source, _keys(source, node.key)), source.schema)
+    rows = EventTable(numbered(compiler, source, _keys(source, node.key)), source.schema)
     table, (value,) = values(compiler, rows.table, rows.env(), [node.expr])
     order = order_keys(compiler.dialect, [("p", INT64), ("le", INT64), *source.keys])
     listed_rows = compiler.create(
@@ -91,7 +91,7 @@ def _drifting(found: pa.Table, way: str, step: object) -> list[int]:
 # --- pairing ----------------------------------------------------------------------------------------------------------
 
 
-def _both(compiler: Compiler, key: tuple[str, ...], left: Relation, right: Relation) -> tuple[str, str]:
+def _both(compiler: Compiler, key: tuple[str, ...], left: EventTable, right: EventTable) -> tuple[str, str]:
     """Both sides with row numbers id and p, one number for each different group and key."""
     tables, kinds = [], []
     for source in (left, right):
@@ -119,7 +119,7 @@ def _both(compiler: Compiler, key: tuple[str, ...], left: Relation, right: Relat
     return first, second
 
 
-def pairing(compiler: Compiler, typed: Typed, node: Pairing, left: Relation, right: Relation) -> Relation:
+def pairing(compiler: Compiler, typed: Typed, node: Pairing, left: EventTable, right: EventTable) -> EventTable:
     """Ends in order of time, each for the first or the last open begin of its key."""
     for side in (left, right):
         _refuse_late(compiler, side)
@@ -170,7 +170,7 @@ def _paired(found: pa.Table, longest: int | None, *, last: bool) -> list[tuple[i
 # --- during -----------------------------------------------------------------------------------------------------------
 
 
-def during(compiler: Compiler, typed: Typed, node: During, left: Relation, right: Relation) -> Relation:
+def during(compiler: Compiler, typed: Typed, node: During, left: EventTable, right: EventTable) -> EventTable:
     """Triggers, the rows that each sees, and their aggregates; a trigger and a group are one number."""
     _refuse_late(compiler, right)
     observers, data = _both(compiler, node.key, left, right)
@@ -178,12 +178,12 @@ def during(compiler: Compiler, typed: Typed, node: During, left: Relation, right
     q = f"dense_rank() OVER (ORDER BY {groups})" if groups else "CAST(1 AS BIGINT)"
     data = compiler.create("data", f"SELECT *, {q} AS q FROM {data}")
     asked = _triggers(compiler, node, observers, data)
-    refused = Relation(asked, left.schema)
+    refused = EventTable(asked, left.schema)
     columns = listed("le, t AS re", left.payload)
-    late = Relation(compiler.create("asked", f"SELECT {columns}, t FROM {refused.table}"), left.schema)
+    late = EventTable(compiler.create("asked", f"SELECT {columns}, t FROM {refused.table}"), left.schema)
     compiler.check(late, (f"t + 1 >= {INFINITE}", leaves_time))
     members = _members(compiler, node, asked, data, right)
-    found = Relation(
+    found = EventTable(
         compiler.create(
             "members",
             f"SELECT n AS g, t AS wle, t + 1 AS wre, {listed('le, re', right.payload)} FROM {members}",
@@ -258,7 +258,7 @@ def _hops(compiler: Compiler, node: During, observers: str, data: str) -> str:
 
 def _refuse_endless(compiler: Compiler, bounded: str) -> None:
     many = f"last - k >= {whole(compiler.settings.limits.windows_per_event)}"
-    endless = Relation(bounded, _NO_COLUMNS)
+    endless = EventTable(bounded, _NO_COLUMNS)
 
     def error(row: Row, record: Record) -> StreamproofError:
         what = "an event that never ends asks for ever" if row.re >= 2**62 else "an event asks at too many instants"
@@ -269,7 +269,7 @@ def _refuse_endless(compiler: Compiler, bounded: str) -> None:
     compiler.check(endless, (many, error))
 
 
-def _members(compiler: Compiler, node: During, asked: str, data: str, right: Relation) -> str:
+def _members(compiler: Compiler, node: During, asked: str, data: str, right: EventTable) -> str:
     """The rows that each trigger sees: n (one number for each trigger and group), t, le, re and the payload."""
     columns = listed("a.trigger_id, a.t, d.q, d.le, d.le + 1 AS re", (f"d.{name}" for name in right.payload))
     on = "d.p = a.p AND d.le >= a.low AND d.le <= a.high AND (a.q IS NULL OR a.q = d.q)"
@@ -284,8 +284,8 @@ def _members(compiler: Compiler, node: During, asked: str, data: str, right: Rel
 
 
 def _result(
-    compiler: Compiler, typed: Typed, node: During, sides: tuple[Relation, Relation], tables: tuple[str, str, str]
-) -> Relation:
+    compiler: Compiler, typed: Typed, node: During, sides: tuple[EventTable, EventTable], tables: tuple[str, str, str]
+) -> EventTable:
     """A point for each trigger and group."""
     (left, right), (asked, members, results) = sides, tables
     places = [right.schema.names.index(name) for name in node.group]
@@ -317,9 +317,9 @@ def _empty(compiler: Compiler, typed: Typed, node: During, own: list[str], table
     return f"SELECT {listed('a.g, a.t, a.t + 1', columns)} FROM {asked} a WHERE {lonely}"
 
 
-def _keys(source: Relation, names: tuple[str, ...]) -> list[tuple[str, Type]]:
+def _keys(source: EventTable, names: tuple[str, ...]) -> list[tuple[str, Type]]:
     return [source.keys[source.schema.names.index(name)] for name in names]
 
 
-def _refuse_late(compiler: Compiler, source: Relation) -> None:
+def _refuse_late(compiler: Compiler, source: EventTable) -> None:
     compiler.check(source, (f"le + 1 >= {INFINITE}", leaves_time))

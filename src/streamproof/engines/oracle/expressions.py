@@ -1,6 +1,6 @@
 """Expressions of a plan as SQL, with their types.
 
-Every function's meaning is written once per database, in `duckdb_functions` and `postgres_functions`; here is what
+Every function's meaning is written once per database, in `duckdb_dialect` and `postgres_dialect`; here is what
 holds for both. Expressions are bound: their arguments have the types that the functions are computed in.
 """
 
@@ -13,6 +13,7 @@ from streamproof.engines.oracle.dialect import Dialect, Sql, literal
 from streamproof.events.schema import FLOAT64, NULL, Type
 from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit, operands
 from streamproof.plan.functions import FUNCTIONS, result_type
+from streamproof.plan.rules import entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def _call(fn: str, args: list[Sql], dialect: Dialect) -> Sql:
     if constant:  # a planner would evaluate it at once, even in a branch that is never taken
         ready = tuple(replace(arg, text=dialect.opaque(arg)) for arg in ready)
     risky = FUNCTIONS[fn].overflows or any(arg.risky for arg in ready)
-    return Sql(dialect.functions[fn](dialect, ready, result), result, risky=risky)
+    return Sql(entry(dialect.functions, fn, dialect.name)(dialect, ready, result), result, risky=risky)
 
 
 def convert(arg: Sql, to: Type, dialect: Dialect) -> Sql:
@@ -80,8 +81,8 @@ def _cast(arg: Sql, to: Type, dialect: Dialect, *, strict: bool) -> Sql:
     if arg.type == NULL:
         return _null(to, dialect)
     given = replace(arg, text=dialect.opaque(arg)) if arg.constant else arg
-    text = dialect.casts[given.type.kind, to.kind](dialect, given, to, strict)
-    return Sql(text, to, risky=strict or given.risky)
+    cast = entry(dialect.casts, (given.type.kind, to.kind), dialect.name)
+    return Sql(cast(dialect, given, to, strict), to, risky=strict or given.risky)
 
 
 def _case(branches: list[tuple[Sql, Sql]], default: Sql) -> Sql:

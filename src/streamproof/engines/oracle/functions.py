@@ -8,14 +8,12 @@ from typing import Final
 from streamproof.engines.oracle.dialect import Dialect, Rule, Sql, quote, whole
 from streamproof.engines.oracle.expressions import convert
 from streamproof.events.schema import Type
-from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.events.time import BEGINNING, END_SECOND, FIRST_SECOND, FOREVER
 from streamproof.plan.expr import INT64_MAX, INT64_MIN
 from streamproof.plan.functions import common_type
 
 DAY: Final = 86_400 * 10**6  # microseconds
 ESCAPE: Final = chr(92)
-FIRST_SECOND: Final = -62_135_596_800  # of the year 1
-END_SECOND: Final = 253_402_300_800  # after the year 9999
 
 
 def infix(word: str) -> Rule:

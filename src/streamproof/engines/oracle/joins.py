@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamproof.engines.oracle.compiler import Compiler, Relation, listed, side_env
+from streamproof.engines.oracle.compiler import Compiler, EventTable, listed, side_env
 from streamproof.engines.oracle.dialect import Sql, literal, order_keys, whole
 from streamproof.engines.oracle.expressions import Env
 from streamproof.engines.oracle.lifetimes import BEFORE_ALL, INFINITE
@@ -18,7 +18,8 @@ from streamproof.events.schema import INT64, Type
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.check import Typed
-from streamproof.plan.expr import TRUE, Call, Expr, all_of, columns_of, conjuncts
+from streamproof.plan.equalities import EqualKeys, keyed
+from streamproof.plan.expr import TRUE, Expr
 from streamproof.plan.functions import may_fail
 
 _ALL_TIME = 63
@@ -26,20 +27,11 @@ _LEVELS = tuple(range(0, _ALL_TIME, 4))
 
 
 @dataclass(frozen=True, slots=True)
-class _Key:
-    """An equality of the condition: an expression of each side."""
-
-    left: Expr
-    right: Expr
-    null_safe: bool
-
-
-@dataclass(frozen=True, slots=True)
 class _Side:
     """One input with row numbers, keys, level and the ends of its bins."""
 
     table: str
-    relation: Relation
+    relation: EventTable
     keys: tuple[Type, ...]
 
 
@@ -53,29 +45,37 @@ class _Matches:
     env: Env
 
 
-def join(compiler: Compiler, typed: Typed, node: nodes.Join, left: Relation, right: Relation) -> Relation:
+def join(compiler: Compiler, typed: Typed, node: nodes.Join, left: EventTable, right: EventTable) -> EventTable:
     found = _matches(compiler, node.on, left, right)
     return _select(compiler, typed, node, found, [found.table])
 
 
-def left_outer(compiler: Compiler, typed: Typed, node: nodes.LeftOuter, left: Relation, right: Relation) -> Relation:
+def left_outer(
+    compiler: Compiler, typed: Typed, node: nodes.LeftOuter, left: EventTable, right: EventTable
+) -> EventTable:
     found = _matches(compiler, node.on, left, right)
     return _select(compiler, typed, node, found, [found.table, _lonely(compiler, found, "a")])
 
 
-def full_outer(compiler: Compiler, typed: Typed, node: nodes.FullOuter, left: Relation, right: Relation) -> Relation:
+def full_outer(
+    compiler: Compiler, typed: Typed, node: nodes.FullOuter, left: EventTable, right: EventTable
+) -> EventTable:
     found = _matches(compiler, node.on, left, right)
     return _select(
         compiler, typed, node, found, [found.table, _lonely(compiler, found, "a"), _lonely(compiler, found, "b")]
     )
 
 
-def followed_by(compiler: Compiler, typed: Typed, node: nodes.FollowedBy, left: Relation, right: Relation) -> Relation:
+def followed_by(
+    compiler: Compiler, typed: Typed, node: nodes.FollowedBy, left: EventTable, right: EventTable
+) -> EventTable:
     found = _matches(compiler, node.on, left, right, starts=True)
     return _select(compiler, typed, node, found, [found.table])
 
 
-def anti_join(compiler: Compiler, typed: Typed, node: nodes.AntiJoin, left: Relation, right: Relation) -> Relation:
+def anti_join(
+    compiler: Compiler, typed: Typed, node: nodes.AntiJoin, left: EventTable, right: EventTable
+) -> EventTable:
     found = _matches(compiler, node.on, left, right)
     fragments = _fragments(compiler, found, "a")
     columns = listed("s.g, f.le, f.re", (f"s.{name}" for name in left.payload))
@@ -83,8 +83,8 @@ def anti_join(compiler: Compiler, typed: Typed, node: nodes.AntiJoin, left: Rela
     return compiler.relation("fragments", query, typed.schema)
 
 
-def clip(compiler: Compiler, typed: Typed, node: nodes.Clip, source: Relation, by: Relation) -> Relation:
-    keys, rest = _split(node.on)
+def clip(compiler: Compiler, typed: Typed, node: nodes.Clip, source: EventTable, by: EventTable) -> EventTable:
+    keys, rest = keyed(node.on)
     left, right = _sides(compiler, source, by, keys, starts=True)
     if rest == TRUE:
         cuts = _next_starts(compiler, left, right, keys)
@@ -97,7 +97,7 @@ def clip(compiler: Compiler, typed: Typed, node: nodes.Clip, source: Relation, b
     return compiler.relation("clipped", query, typed.schema)
 
 
-def _select(compiler: Compiler, typed: Typed, node: nodes.Join, found: _Matches, parts: list[str]) -> Relation:
+def _select(compiler: Compiler, typed: Typed, node: nodes.Join, found: _Matches, parts: list[str]) -> EventTable:
     """The columns of the join over pairs, and over events without a partner, where the other side is null."""
     whole_table = parts[0]
     if len(parts) > 1:
@@ -110,41 +110,19 @@ def _select(compiler: Compiler, typed: Typed, node: nodes.Join, found: _Matches,
 # --- pairs ------------------------------------------------------------------------------------------------------------
 
 
-def _env(left: Relation, right: Relation) -> Env:
+def _env(left: EventTable, right: EventTable) -> Env:
     left_env, right_env = side_env(left.schema, prefix="a_", side="l"), side_env(right.schema, prefix="b_", side="r")
     return left_env.extended(right_env.columns)
 
 
-def _matches(compiler: Compiler, on: Expr, left: Relation, right: Relation, *, starts: bool = False) -> _Matches:
-    keys, rest = _split(on)
+def _matches(compiler: Compiler, on: Expr, left: EventTable, right: EventTable, *, starts: bool = False) -> _Matches:
+    keys, rest = keyed(on)
     sides = _sides(compiler, left, right, keys, starts=starts)
     return _matched(compiler, *sides, keys, rest, starts=starts)
 
 
-def _split(on: Expr) -> tuple[list[_Key], Expr]:
-    """The equalities between the sides that can never fail, and the rest of the condition."""
-    keys, rest = [], []
-    for part in conjuncts(on):
-        key = _key(part)
-        if key is not None:
-            keys.append(key)
-        elif part != TRUE:
-            rest.append(part)
-    return keys, all_of(rest)
-
-
-def _key(part: Expr) -> _Key | None:
-    if not (isinstance(part, Call) and part.fn in ("eq", "same")) or may_fail(part):
-        return None
-    first, second = part.args
-    sides = [{column.side for column in columns_of(arg)} for arg in part.args]
-    if sides == [{"l"}, {"r"}]:
-        return _Key(first, second, part.fn == "same")
-    return _Key(second, first, part.fn == "same") if sides == [{"r"}, {"l"}] else None
-
-
 def _sides(
-    compiler: Compiler, left: Relation, right: Relation, keys: list[_Key], *, starts: bool
+    compiler: Compiler, left: EventTable, right: EventTable, keys: list[EqualKeys], *, starts: bool
 ) -> tuple[_Side, _Side]:
     pairs = [_key_columns(compiler, key, left, right) for key in keys]
     return (
@@ -153,13 +131,13 @@ def _sides(
     )
 
 
-def _key_columns(compiler: Compiler, key: _Key, left: Relation, right: Relation) -> tuple[Sql, Sql]:
+def _key_columns(compiler: Compiler, key: EqualKeys, left: EventTable, right: EventTable) -> tuple[Sql, Sql]:
     a = compiler.sql(key.left, side_env(left.schema, side="l"))
     b = compiler.sql(key.right, side_env(right.schema, side="r"))
     return a, b
 
 
-def _side(compiler: Compiler, source: Relation, keys: list[Sql], *, starts: bool) -> _Side:
+def _side(compiler: Compiler, source: EventTable, keys: list[Sql], *, starts: bool) -> _Side:
     """``starts``: the event counts as the point at its start."""
     lift = whole(FOREVER)  # makes all times positive, so that shifting bits rounds down
     end = "le" if starts else "re - 1"
@@ -177,7 +155,9 @@ def _level() -> str:
     return f"CASE WHEN le <= {BEFORE_ALL} OR re >= {INFINITE} THEN {_ALL_TIME} {steps} ELSE {_ALL_TIME} END"
 
 
-def _matched(compiler: Compiler, left: _Side, right: _Side, keys: list[_Key], rest: Expr, *, starts: bool) -> _Matches:
+def _matched(
+    compiler: Compiler, left: _Side, right: _Side, keys: list[EqualKeys], rest: Expr, *, starts: bool
+) -> _Matches:
     env = _env(left.relation, right.relation)
     pairs = _pairs(compiler, left, right, keys, starts=starts)
     risky = may_fail(rest)
@@ -209,7 +189,7 @@ def _names(side: _Side) -> list[str]:
     return ["id", "le", "re", *side.relation.payload]
 
 
-def _pairs(compiler: Compiler, left: _Side, right: _Side, keys: list[_Key], *, starts: bool) -> str:
+def _pairs(compiler: Compiler, left: _Side, right: _Side, keys: list[EqualKeys], *, starts: bool) -> str:
     """The row numbers a, b of events with equal keys whose lifetimes meet."""
     inside = "a.le < b.le AND b.le < a.re" if starts else "a.le < b.re AND b.le < a.re"
     same = "".join(
@@ -283,7 +263,7 @@ def _lonely(compiler: Compiler, found: _Matches, side: str) -> str:
     return compiler.create("lonely", query)
 
 
-def _next_starts(compiler: Compiler, left: _Side, right: _Side, keys: list[_Key]) -> str:
+def _next_starts(compiler: Compiler, left: _Side, right: _Side, keys: list[EqualKeys]) -> str:
     """For each left event the next strictly later start on the right with equal keys: id, cut."""
     names = [f"k{n}" for n in range(len(keys))]
     comparable = "".join(f" AND k{n} IS NOT NULL" for n, key in enumerate(keys) if not key.null_safe)

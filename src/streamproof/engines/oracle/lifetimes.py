@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from streamproof.engines.oracle.compiler import Compiler, Relation, listed
+from streamproof.engines.oracle.compiler import Compiler, EventTable, listed
 from streamproof.engines.oracle.dialect import whole
 from streamproof.engines.oracle.program import Record
 from streamproof.engines.oracle.user_functions import values
@@ -24,7 +24,7 @@ INFINITE = whole(FOREVER)
 BEFORE_ALL = whole(BEGINNING)
 
 
-def where(compiler: Compiler, typed: Typed, node: nodes.Where, source: Relation) -> Relation:
+def where(compiler: Compiler, typed: Typed, node: nodes.Where, source: EventTable) -> EventTable:
     """A condition that may fail is computed for every row first, so that no planner leaves parts of it out."""
     table, (condition,) = values(compiler, source.table, source.env(), [node.expr])
     if not may_fail(node.expr):
@@ -34,13 +34,13 @@ def where(compiler: Compiler, typed: Typed, node: nodes.Where, source: Relation)
     return compiler.relation("where", f"SELECT {_columns(source)} FROM {marked} WHERE kept", typed.schema)
 
 
-def select(compiler: Compiler, typed: Typed, node: nodes.Select, source: Relation) -> Relation:
+def select(compiler: Compiler, typed: Typed, node: nodes.Select, source: EventTable) -> EventTable:
     table, found = values(compiler, source.table, source.env(), [expr for _, expr in node.exprs])
     columns = [f"{sql.text} AS c{n}" for n, sql in enumerate(found)]
     return compiler.relation("selected", f"SELECT {listed('g, le, re', columns)} FROM {table}", typed.schema)
 
 
-def shift(compiler: Compiler, typed: Typed, node: nodes.Shift, source: Relation) -> Relation:
+def shift(compiler: Compiler, typed: Typed, node: nodes.Shift, source: EventTable) -> EventTable:
     """Infinite ends stay infinite."""
     by = node.by
     assert isinstance(by, int)
@@ -52,7 +52,7 @@ def shift(compiler: Compiler, typed: Typed, node: nodes.Shift, source: Relation)
     return _moved(compiler, typed, source, le, re)
 
 
-def extend(compiler: Compiler, typed: Typed, node: nodes.Extend, source: Relation) -> Relation:
+def extend(compiler: Compiler, typed: Typed, node: nodes.Extend, source: EventTable) -> EventTable:
     by = node.by
     assert isinstance(by, int)
     end = f"re + {whole(by)}"
@@ -61,7 +61,7 @@ def extend(compiler: Compiler, typed: Typed, node: nodes.Extend, source: Relatio
     return _moved(compiler, typed, source, "le", f"{re} AS re", where=f"{re} > le")
 
 
-def alter_duration(compiler: Compiler, typed: Typed, node: nodes.AlterDuration, source: Relation) -> Relation:
+def alter_duration(compiler: Compiler, typed: Typed, node: nodes.AlterDuration, source: EventTable) -> EventTable:
     if node.dur is None:
         return _moved(compiler, typed, source, "le", f"{INFINITE} AS re")
     dur = node.dur
@@ -70,7 +70,7 @@ def alter_duration(compiler: Compiler, typed: Typed, node: nodes.AlterDuration, 
     table, (length,) = values(compiler, source.table, source.env(), [dur])
     known = f"CASE WHEN re >= {INFINITE} THEN NULL ELSE {length.text} END" if reads_end else length.text
     stays = f"re >= {INFINITE}" if reads_end else "FALSE"
-    timed = Relation(
+    timed = EventTable(
         compiler.create("timed", f"SELECT {_columns(source)}, {known} AS dur, {stays} AS stays FROM {table}"),
         source.schema,
     )
@@ -79,17 +79,17 @@ def alter_duration(compiler: Compiler, typed: Typed, node: nodes.AlterDuration, 
     return _moved(compiler, typed, timed, "le", re, where="stays OR dur > 0")
 
 
-def to_point(compiler: Compiler, typed: Typed, node: nodes.ToPoint, source: Relation) -> Relation:
+def to_point(compiler: Compiler, typed: Typed, node: nodes.ToPoint, source: EventTable) -> EventTable:
     compiler.check(source, (f"le + 1 >= {INFINITE}", leaves_time))
     return _moved(compiler, typed, source, "le", "le + 1 AS re")
 
 
-def point_at_end(compiler: Compiler, typed: Typed, node: nodes.PointAtEnd, source: Relation) -> Relation:
+def point_at_end(compiler: Compiler, typed: Typed, node: nodes.PointAtEnd, source: EventTable) -> EventTable:
     compiler.check(source, (f"re < {INFINITE} AND re + 1 >= {INFINITE}", leaves_time))
     return _moved(compiler, typed, source, "re AS le", "re + 1 AS re", where=f"re < {INFINITE}")
 
 
-def advance_time(compiler: Compiler, typed: Typed, node: nodes.AdvanceTime, source: Relation) -> Relation:
+def advance_time(compiler: Compiler, typed: Typed, node: nodes.AdvanceTime, source: EventTable) -> EventTable:
     """Over complete input it is the identity."""
     return source
 
@@ -100,12 +100,12 @@ def leaves_time(row: Row, record: Record) -> StreamproofError:
 
 
 def _moved(
-    compiler: Compiler, typed: Typed, source: Relation, le: str, re: str, *, where: str | None = None
-) -> Relation:
+    compiler: Compiler, typed: Typed, source: EventTable, le: str, re: str, *, where: str | None = None
+) -> EventTable:
     condition = f" WHERE {where}" if where else ""
     query = f"SELECT {listed('g', le, re, source.payload)} FROM {source.table}{condition}"
     return compiler.relation("moved", query, typed.schema)
 
 
-def _columns(source: Relation) -> str:
+def _columns(source: EventTable) -> str:
     return listed("g, le, re", source.payload)

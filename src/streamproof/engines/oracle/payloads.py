@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 
 import pyarrow as pa
 
-from streamproof.engines.oracle.compiler import Compiler, Relation, listed
+from streamproof.engines.oracle.compiler import Compiler, EventTable, listed
 from streamproof.engines.oracle.database import Columns
 from streamproof.engines.oracle.dialect import order_keys, whole
 from streamproof.engines.oracle.lifetimes import INFINITE, leaves_time
@@ -22,13 +22,13 @@ _BEFORE = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
 _SO_FAR = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 
-def numbered(compiler: Compiler, source: Relation, keys: list[tuple[str, Type]]) -> str:
+def numbered(compiler: Compiler, source: EventTable, keys: list[tuple[str, Type]]) -> str:
     """The rows with p, one number for each different group and key."""
     order = order_keys(compiler.dialect, [("g", INT64), *keys])
     return compiler.create("numbered", f"SELECT *, dense_rank() OVER (ORDER BY {order}) AS p FROM {source.table}")
 
 
-def coalesce(compiler: Compiler, typed: Typed, node: nodes.Coalesce, source: Relation) -> Relation:
+def coalesce(compiler: Compiler, typed: Typed, node: nodes.Coalesce, source: EventTable) -> EventTable:
     """Gaps and islands: a row starts a new island where no earlier one of its payload reaches its start."""
     rows = numbered(compiler, source, source.keys)
     reached = f"max(re) OVER (PARTITION BY p ORDER BY le, re {_BEFORE})"
@@ -40,7 +40,7 @@ def coalesce(compiler: Compiler, typed: Typed, node: nodes.Coalesce, source: Rel
     return compiler.relation("coalesced", query, typed.schema)
 
 
-def distinct(compiler: Compiler, typed: Typed, node: nodes.Distinct, source: Relation) -> Relation:
+def distinct(compiler: Compiler, typed: Typed, node: nodes.Distinct, source: EventTable) -> EventTable:
     """Between consecutive endpoints of a payload, wherever the number of its events is above 0."""
     rows = numbered(compiler, source, source.keys)
     changes = compiler.create(
@@ -59,7 +59,7 @@ def distinct(compiler: Compiler, typed: Typed, node: nodes.Distinct, source: Rel
     return compiler.relation("distinct", query, typed.schema)
 
 
-def stitch(compiler: Compiler, typed: Typed, node: nodes.Stitch, source: Relation) -> Relation:
+def stitch(compiler: Compiler, typed: Typed, node: nodes.Stitch, source: EventTable) -> EventTable:
     """Touching rows of equal payload become one; overlapping rows stay apart.
 
     Per payload, in the order of start and end: a row that starts where open chains end goes on with the one of them
@@ -94,7 +94,7 @@ def _chains(rows: pa.Table) -> pa.Table:
     )
 
 
-def session(compiler: Compiler, typed: Typed, node: nodes.Session, source: Relation) -> Relation:
+def session(compiler: Compiler, typed: Typed, node: nodes.Session, source: EventTable) -> EventTable:
     """``[le, last start of the session + timeout)``, at the latest until the session's first start + max."""
     timeout, longest = node.timeout, node.max
     assert isinstance(timeout, int)

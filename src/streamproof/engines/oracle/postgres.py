@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 from psycopg.conninfo import conninfo_to_dict
 
 from streamproof.engines.oracle.database import Columns, marked_error, out_of_memory, overflow, storage_type
+from streamproof.engines.oracle.postgres_dialect import PostgresSql, no_nul
 from streamproof.engines.oracle.postgres_library import needed, source_of
-from streamproof.engines.oracle.postgres_sql import PostgresSql, no_nul
 from streamproof.errors import InfrastructureError, StreamproofError
 from streamproof.thresholds import ANALYZED
 

@@ -20,7 +20,7 @@ from streamproof.plan.limits import too_many_rows
 Record: TypeAlias = "dict[str, object]"
 
 
-class Step(Protocol):
+class ProgramStep(Protocol):
     """One step of a program."""
 
     @property
@@ -171,7 +171,7 @@ class Repeat:
 class Program:
     """The steps, and the table that holds the result."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ProgramStep, ...]
     result: str
 
     def run(self, database: Database, inputs: Mapping[str, pa.Table]) -> None:

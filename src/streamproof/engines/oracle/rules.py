@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from streamproof.engines.oracle import aggregates, event_nodes, joins, lifetimes, modules, payloads, windows
-from streamproof.engines.oracle.compiler import Compiler, Relation, listed
+from streamproof.engines.oracle.compiler import Compiler, EventTable, listed
 from streamproof.engines.oracle.database import rows_of
 from streamproof.engines.oracle.dialect import Sql, order_keys
 from streamproof.engines.oracle.expressions import convert
 from streamproof.engines.oracle.program import Load
 from streamproof.events.schema import INT64
 from streamproof.plan import nodes
-from streamproof.plan.check import Typed
+from streamproof.plan.check import Typed, group_inputs
 from streamproof.plan.event_nodes import Drift, During, Pairing, Transition
 from streamproof.plan.rules import Rules
 
 
-def compile_node(compiler: Compiler, typed: Typed) -> Relation:
+def compile_node(compiler: Compiler, typed: Typed) -> EventTable:
     """The relation of a node and, before it, of its inputs."""
     return compiler.visit(typed, _node)
 
 
-def _node(compiler: Compiler, typed: Typed) -> Relation:
+def _node(compiler: Compiler, typed: Typed) -> EventTable:
     if isinstance(typed.node, nodes.Source):
         return _source(compiler, typed, typed.node)
     if isinstance(typed.node, nodes.GroupApply):
@@ -30,18 +30,18 @@ def _node(compiler: Compiler, typed: Typed) -> Relation:
     inputs = [compile_node(compiler, part) for part in typed.inputs]
     if isinstance(typed.node, nodes.Union):
         return _union(compiler, typed, typed.node, *inputs)
-    relation: Relation = RULES[typed.node](compiler, typed, typed.node, *inputs)
+    relation: EventTable = RULES[typed.node](compiler, typed, typed.node, *inputs)
     return relation
 
 
-def _source(compiler: Compiler, typed: Typed, node: nodes.Source) -> Relation:
+def _source(compiler: Compiler, typed: Typed, node: nodes.Source) -> EventTable:
     loaded = compiler.name("source")
     columns = (("g", INT64), *rows_of(typed.schema))
     compiler.steps.append(Load(loaded, node.name, columns, compiler.note))
-    return Relation(loaded, typed.schema)
+    return EventTable(loaded, typed.schema)
 
 
-def _union(compiler: Compiler, typed: Typed, node: nodes.Union, *inputs: Relation) -> Relation:
+def _union(compiler: Compiler, typed: Typed, node: nodes.Union, *inputs: EventTable) -> EventTable:
     """Columns are matched by name, and brought to the common type."""
     parts = []
     for source in inputs:
@@ -54,7 +54,7 @@ def _union(compiler: Compiler, typed: Typed, node: nodes.Union, *inputs: Relatio
     return compiler.relation("united", " UNION ALL ".join(parts), typed.schema)
 
 
-def _group_apply(compiler: Compiler, typed: Typed, node: nodes.GroupApply) -> Relation:
+def _group_apply(compiler: Compiler, typed: Typed, node: nodes.GroupApply) -> EventTable:
     """Each key becomes a number in g, null a key of its own; inside, everything is per g."""
     source_node, applied_node = typed.inputs
     source = compile_node(compiler, source_node)
@@ -67,21 +67,13 @@ def _group_apply(compiler: Compiler, typed: Typed, node: nodes.GroupApply) -> Re
     inside = compiler.relation(
         "grouped", f"SELECT {listed('inner_g AS g, le, re', source.payload)} FROM {ranked}", source.schema
     )
-    for leaf in _group_inputs(applied_node):
+    for leaf in group_inputs(applied_node):
         compiler.done[id(leaf)] = inside
     applied = compile_node(compiler, applied_node)
     out = [f"k.k{n} AS c{n}" for n in range(len(keys))]
     rest = [f"a.{name} AS c{n + len(keys)}" for n, name in enumerate(applied.payload)]
     query = f"SELECT {listed('k.g, a.le, a.re', out, rest)} FROM {applied.table} a JOIN {groups} k ON k.inner_g = a.g"
     return compiler.relation("applied", query, typed.schema)
-
-
-def _group_inputs(typed: Typed) -> list[Typed]:
-    """The leaves of an apply branch that stand for its group; those of inner groups belong to them."""
-    if isinstance(typed.node, nodes.GroupInput):
-        return [typed]
-    inputs = typed.inputs[:1] if isinstance(typed.node, nodes.GroupApply) else typed.inputs
-    return [leaf for part in inputs for leaf in _group_inputs(part)]
 
 
 RULES: Rules[Any] = Rules(

@@ -6,31 +6,30 @@ A call inside a CASE is made only for the rows that reach it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from streamproof.engines.oracle.compiler import Compiler, listed
-from streamproof.engines.oracle.database import Columns
+from streamproof.engines.oracle.database import Columns, python_columns, stored_table
 from streamproof.engines.oracle.dialect import Sql, order_keys
 from streamproof.engines.oracle.expressions import Env
 from streamproof.engines.oracle.program import Compute
-from streamproof.engines.oracle.values import python_columns, returned, stored_table
-from streamproof.errors import RunError
 from streamproof.events.schema import BOOL, INT64, Schema, Type
-from streamproof.plan.expr import TRUE, Apply, Call, Case, Cast, Col, Expr, all_of, user_functions
+from streamproof.plan.answers import declared
+from streamproof.plan.expr import Apply, Cast, Col, Expr, all_of, replaced_calls, user_functions
 from streamproof.plan.modules import Module
 
 
 def values(compiler: Compiler, table: str, env: Env, exprs: Sequence[Expr]) -> tuple[str, list[Sql]]:
     """The SQL of expressions over a table, and the table to read them from: with the answers of user functions."""
-    hoist = _Hoist(compiler, table, env)
-    plain = [hoist.out_of(expr, []) if user_functions(expr) else expr for expr in exprs]
+    hoist = _UserAnswers(compiler, table, env)
+    plain = [replaced_calls(expr, hoist.answer) if user_functions(expr) else expr for expr in exprs]
     return hoist.table, [compiler.sql(expr, hoist.env) for expr in plain]
 
 
 @dataclass(slots=True)
-class _Hoist:
+class _UserAnswers:
     """The table so far, and what can be read from it."""
 
     compiler: Compiler
@@ -38,40 +37,20 @@ class _Hoist:
     env: Env
     known: dict[tuple[Apply, tuple[Expr, ...]], Col] = field(default_factory=dict)
 
-    def out_of(self, expr: Expr, guard: list[Expr]) -> Expr:
-        """The expression with each call replaced by a column that holds its answer where the guard is true."""
-        match expr:
-            case Apply(fn, args):
-                return self._answer(Apply(fn, tuple(self.out_of(arg, guard) for arg in args)), guard)
-            case Call(fn, args):
-                return Call(fn, tuple(self.out_of(arg, guard) for arg in args))
-            case Cast(arg):
-                return replace(expr, arg=self.out_of(arg, guard))
-            case Case():
-                return self._case(expr, guard)
-        return expr
+    def answer(self, call: Apply | Cast, guard: tuple[Expr, ...]) -> Expr:
+        """The column that holds the answer of a call where the guard is true; databases cast by themselves."""
+        if isinstance(call, Cast):
+            return call
+        if (call, guard) not in self.known:
+            self.known[call, guard] = self._compute(call, guard)
+        return self.known[call, guard]
 
-    def _case(self, expr: Case, guard: list[Expr]) -> Case:
-        branches, reached = [], list(guard)
-        for condition, value in expr.branches:
-            asked = self.out_of(condition, reached)
-            holds: Expr = Call("same", (asked, TRUE))
-            branches.append((asked, self.out_of(value, [*reached, holds])))
-            reached.append(Call("not", (holds,)))
-        return Case(tuple(branches), self.out_of(expr.default, reached))
-
-    def _answer(self, call: Apply, guard: list[Expr]) -> Col:
-        key = (call, tuple(guard))
-        if key not in self.known:
-            self.known[key] = self._compute(call, guard)
-        return self.known[key]
-
-    def _compute(self, call: Apply, guard: list[Expr]) -> Col:
+    def _compute(self, call: Apply, guard: tuple[Expr, ...]) -> Col:
         compiler, module = self.compiler, self.compiler.settings.registry.find(call.fn, "udf")
         args = [compiler.sql(arg, self.env) for arg in call.args]
         result = module.result_type(Schema(tuple((f"arg{n}", arg.type) for n, arg in enumerate(args))))
         assert isinstance(result, Type)
-        numbered, word = self._numbered(args, compiler.sql(all_of(guard), self.env).text)
+        numbered, word = self._numbered(args, compiler.sql(all_of(list(guard)), self.env).text)
         answers = self._asked(module, numbered, word, _types(args), result)
         self.table = compiler.create(
             "with_udf", f"SELECT t.*, f.value AS {word} FROM {numbered} t LEFT JOIN {answers} f ON t.{word}_id = f.id"
@@ -100,9 +79,8 @@ class _Hoist:
 
         def work(rows: pa.Table) -> pa.Table:
             ids, *args = python_columns(rows, columns)
-            found = [
-                _checked(module, given, result) for given in (zip(*args, strict=True) if args else [()] * len(ids))
-            ]
+            calls = zip(*args, strict=True) if args else [()] * len(ids)
+            found = [declared(module, module.apply(given), result, at=f"{module.name}{given!r}") for given in calls]
             return stored_table(made, [ids, found])
 
         self.compiler.steps.append(
@@ -114,16 +92,3 @@ class _Hoist:
 
 def _types(args: list[Sql]) -> list[Type]:
     return [arg.type for arg in args]
-
-
-def _checked(module: Module, args: tuple[object, ...], result: Type) -> object:
-    value = module.apply(args)
-    try:
-        return returned(value, result)
-    except (TypeError, ValueError, OverflowError):
-        raise RunError(
-            f"{module} gave {value!r}, which is not of type {result}",
-            at=f"{module.name}{args!r}",
-            fix=f"return a value of type {result} or None",
-            name="module_failed",
-        ) from None

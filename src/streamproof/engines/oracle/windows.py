@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamproof.engines.oracle.compiler import Compiler, Reason, Relation, listed
+from streamproof.engines.oracle.compiler import Compiler, EventTable, Reason, listed
 from streamproof.engines.oracle.dialect import whole
 from streamproof.engines.oracle.lifetimes import BEFORE_ALL, INFINITE, leaves_time
 from streamproof.engines.oracle.program import Record
@@ -18,7 +18,7 @@ from streamproof.plan.windows import CountEnd, CountStart, Hopping, Snapshot, Tu
 _MOST = 2**40  # more starts than any table has: a longer count window is empty
 
 
-def members(compiler: Compiler, source: Relation, window: Window) -> Relation:
+def members(compiler: Compiler, source: EventTable, window: Window) -> EventTable:
     """The events of each window: g, wle, wre, le, re and the payload."""
     match window:
         case Tumbling(size, offset):
@@ -33,7 +33,7 @@ def members(compiler: Compiler, source: Relation, window: Window) -> Relation:
             return counted(compiler, source, n, "re")
 
 
-def hopping(compiler: Compiler, source: Relation, window: Hopping, shown: str) -> Relation:
+def hopping(compiler: Compiler, source: EventTable, window: Hopping, shown: str) -> EventTable:
     """Every window ``[offset + k·hop, … + size)`` that an event overlaps, by arithmetic."""
     size, hop = _ticks(window.size), _ticks(window.hop)
     last_end = f"start + (n - 1) * {whole(hop)} + {whole(size)}"
@@ -45,7 +45,7 @@ def hopping(compiler: Compiler, source: Relation, window: Hopping, shown: str) -
     return compiler.relation("members", f"SELECT {columns} FROM ({rows}) AS spread", source.schema, spreads=True)
 
 
-def chop(compiler: Compiler, typed: Typed, node: nodes.Chop, source: Relation) -> Relation:
+def chop(compiler: Compiler, typed: Typed, node: nodes.Chop, source: EventTable) -> EventTable:
     """Each lifetime cut at the beats ``offset + k·period``. Under a horizon, beats that end later are left out."""
     period = _ticks(node.period)
     spread = _spread(compiler, source, Hopping(period, period, node.offset), label(node))
@@ -57,7 +57,7 @@ def chop(compiler: Compiler, typed: Typed, node: nodes.Chop, source: Relation) -
     return compiler.relation("chopped", query, typed.schema, spreads=True)
 
 
-def _spread(compiler: Compiler, source: Relation, window: Hopping, shown: str, *more: Reason) -> Relation:
+def _spread(compiler: Compiler, source: EventTable, window: Hopping, shown: str, *more: Reason) -> EventTable:
     """Each event with the start of its first window and the number of its windows, checked before they are made."""
     size, hop, offset = (_ticks(span) for span in (window.size, window.hop, window.offset))
     horizon, limit = compiler.settings.horizon, compiler.settings.limits.windows_per_event
@@ -121,7 +121,7 @@ def _too_many(row: Row, record: Record, limit: int, shown: str) -> StreamproofEr
     return too_many_windows(count, limit, at=f"{row} in {shown}")
 
 
-def snapshot(compiler: Compiler, source: Relation) -> Relation:
+def snapshot(compiler: Compiler, source: EventTable) -> EventTable:
     """Between consecutive endpoints. Each endpoint gets its ordinal, so an event's windows are a range of numbers."""
     points = numbered_points(compiler, f"SELECT g, le AS t FROM {source.table} UNION SELECT g, re FROM {source.table}")
     columns = listed("e.g, e.le, e.re", (f"e.{name}" for name in source.payload))
@@ -148,7 +148,7 @@ def numbered_points(compiler: Compiler, times: str) -> str:
     )
 
 
-def counted(compiler: Compiler, source: Relation, n: int, time: str) -> Relation:
+def counted(compiler: Compiler, source: EventTable, n: int, time: str) -> EventTable:
     """``[s_i, s_{i+n−1} + 1)`` over the distinct starts (or finite ends); members by that time, not by overlap."""
     n = min(n, _MOST)
     finite = f"WHERE {time} < {INFINITE}"

@@ -28,7 +28,16 @@ from streamproof.events.files.rejects import Faults
 from streamproof.events.files.values import items
 from streamproof.events.notation import show_value
 from streamproof.events.order import Flags, Ints, ints
-from streamproof.events.time import BEGINNING, FOREVER, TICKS_PER_SECOND, Unit, read_tick, to_tick
+from streamproof.events.time import (
+    BEGINNING,
+    END_SECOND,
+    FIRST_SECOND,
+    FOREVER,
+    TICKS_PER_SECOND,
+    Unit,
+    read_tick,
+    to_tick,
+)
 
 Ambiguous: TypeAlias = Literal["refuse", "earlier", "later"]
 AMBIGUOUS: Final[tuple[Ambiguous, ...]] = get_args(Ambiguous)
@@ -116,7 +125,7 @@ def _decide(
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,100}")
 _FINER: Final = re.compile(r"[.,][0-9]{6}([0-9]+)")  # than a microsecond
-_YEARS: Final = (-62_135_596_800, 253_402_300_800)  # seconds since 1970 of the years that have four digits
+_YEARS: Final = (FIRST_SECOND, END_SECOND)
 
 
 class Clock(NamedTuple):

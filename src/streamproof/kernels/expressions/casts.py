@@ -18,6 +18,7 @@ from streamproof.events.notation import show_value
 from streamproof.events.schema import FLOAT64, INT64, NULL, STRING, Type, type_of_arrow
 from streamproof.kernels.expressions import decimals, text, times
 from streamproof.kernels.expressions.columns import Datum, either, lost, null_flags, raw, relabel, vector
+from streamproof.plan.rules import entry
 
 Convert = Callable[[pa.Array, Type], pa.Array]
 
@@ -29,7 +30,7 @@ def cast(datum: Datum, to: Type, *, strict: bool = True) -> Datum:
         return datum
     if source == NULL or isinstance(datum, pa.Scalar):
         return _of_constant(datum, to, strict=strict)
-    result = CONVERSIONS[source.kind, to.kind](datum, to)
+    result = entry(CONVERSIONS, (source.kind, to.kind), "local")(datum, to)
     row = lost(result, [datum]) if strict else None
     if row is not None:
         raise _failed(datum[row], source, to)

@@ -27,6 +27,7 @@ from streamproof.kernels.expressions.decimals import rounded
 from streamproof.kernels.expressions.logic import Evaluate
 from streamproof.kernels.expressions.numbers import Kernel
 from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit
+from streamproof.plan.rules import entry
 from streamproof.plan.text import to_text
 from streamproof.plan.typing import Scope, bind, type_of
 
@@ -121,7 +122,7 @@ class Lazy:
 def _call(expr: Call, scope: Scope) -> Evaluate:
     parts = [_compile(arg, scope) for arg in expr.args]
     result = type_of(expr, scope)
-    implementation = IMPLEMENTATIONS[expr.fn]
+    implementation = entry(IMPLEMENTATIONS, expr.fn, "local")
     if result == NULL:
         return _null(parts)
     if isinstance(implementation, Lazy):

@@ -7,22 +7,22 @@ in Python, a window at a time.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
-from streamproof.engines.spark.batch.arrow import in_arrow
-from streamproof.engines.spark.batch.exact import EXACT, of_lists
 from streamproof.engines.spark.batch.failing import leaves_time
 from streamproof.engines.spark.batch.floats import float_sums, summed, with_totals
 from streamproof.engines.spark.batch.hoisting import values
-from streamproof.engines.spark.batch.literals import bound, convert
-from streamproof.engines.spark.batch.looks import Look, Looks, look_at
-from streamproof.engines.spark.batch.relation import Context, Relation, Value, long
-from streamproof.engines.spark.batch.stored import look_at_files
+from streamproof.engines.spark.batch.parquet_statistics import look_at_files
+from streamproof.engines.spark.batch.relation import BatchContext, Relation, Value, bound, convert, in_arrow, long
+from streamproof.engines.spark.batch.statistics import Look, Looks, look_at
 from streamproof.engines.spark.batch.sweep import changes_of, running
 from streamproof.engines.spark.batch.windows import (
     as_hopping,
@@ -39,6 +39,7 @@ from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import AGGREGATES, Aggregate, unsupported
 from streamproof.plan.check import Typed
+from streamproof.plan.exact import EXACT, exact
 from streamproof.plan.expr import TRUE, Col
 from streamproof.plan.functions import may_fail
 from streamproof.plan.labels import window_label
@@ -63,7 +64,7 @@ class _Read(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Collected:
     """An aggregate in two steps: columns to aggregate, and the result from what they gave."""
 
     columns: dict[str, Column]
@@ -71,7 +72,7 @@ class Part:
     merge: str | None = None  # what makes the same columns from those of parts of a window, where that can be
 
 
-def aggregation(context: Context, typed: Typed, node: nodes.Aggregation, source: Relation) -> Relation:
+def aggregation(context: BatchContext, typed: Typed, node: nodes.Aggregation, source: Relation) -> Relation:
     if isinstance(node.window, Snapshot):
         exprs = [agg.reads or TRUE for _, agg in node.aggs]
         frame, args = values(source.frame, source.env(), exprs, context.settings.registry)
@@ -85,7 +86,9 @@ def _adds_up(agg: Aggregate, value: Value) -> bool:
     return agg.fn == "count" or (agg.fn in ("sum", "avg") and (value.type == INT64 or value.type.kind == "decimal"))
 
 
-def _sweep(context: Context, typed: Typed, node: nodes.Aggregation, source: Relation, args: list[Value]) -> Relation:
+def _sweep(
+    context: BatchContext, typed: Typed, node: nodes.Aggregation, source: Relation, args: list[Value]
+) -> Relation:
     """Snapshots by running sums over their endpoints: no event meets all the snapshots that it lives through."""
     keys = list(source.groups)
     sums: dict[str, Column] = {}
@@ -126,7 +129,7 @@ def _swept_result(agg: Aggregate, value: Value, name: str) -> Column:
     return f.when(f.col(f"{name}_n") > 0, total)
 
 
-def _over_members(context: Context, typed: Typed, node: nodes.Aggregation, source: Relation) -> Relation:
+def _over_members(context: BatchContext, typed: Typed, node: nodes.Aggregation, source: Relation) -> Relation:
     """Aggregates of the rows of each window."""
     window = as_hopping(node.window)
     if window is not None and in_panes(context, source, window):
@@ -139,7 +142,7 @@ def _over_members(context: Context, typed: Typed, node: nodes.Aggregation, sourc
 
 
 def _over_panes(
-    context: Context, typed: Typed, node: nodes.Aggregation, source: Relation, window: Hopping
+    context: BatchContext, typed: Typed, node: nodes.Aggregation, source: Relation, window: Hopping
 ) -> DataFrame:
     """The same where a window is whole panes: of dense ones the aggregates are put together, of others the rows."""
     inside, reads = _read(context, node, source, panes(source, window, window_label(node.window)))
@@ -153,7 +156,7 @@ def _over_panes(
 
 
 def _read(
-    context: Context, node: nodes.Aggregation, source: Relation, frame: DataFrame, fns: Container[str] = AGGREGATES
+    context: BatchContext, node: nodes.Aggregation, source: Relation, frame: DataFrame, fns: Container[str] = AGGREGATES
 ) -> tuple[DataFrame, list[_Read]]:
     """Rows with what these aggregates read: a column of the source as it is, else x0, x1, …; count reads nothing."""
     asked = {n: agg.reads for n, (_, agg) in enumerate(node.aggs) if agg.reads is not None and agg.fn in fns}
@@ -166,7 +169,7 @@ def _read(
     return frame.withColumns(made) if made else frame, found
 
 
-def _looks(context: Context, node: nodes.Aggregation, source: Relation, hop: int | None = None) -> Looks:
+def _looks(context: BatchContext, node: nodes.Aggregation, source: Relation, hop: int | None = None) -> Looks:
     """What the floats to add up are like, by the names of their columns, and how dense panes are.
 
     Only where reading the input twice is cheap.
@@ -238,10 +241,10 @@ class _Aggregates:
         return aggregated.select(*self.times, *results)
 
 
-def _float_sum(fn: str, x: str, look: Look) -> Part:
+def _float_sum(fn: str, x: str, look: Look) -> Collected:
     """Exactly; see `floats`."""
     result = f"{x}_total" if fn == "sum" else f"try_divide({x}_total, cast({x}_n AS double))"
-    return Part(float_sums(x, look), f.expr(result), "sum")
+    return Collected(float_sums(x, look), f.expr(result), "sum")
 
 
 def _ready(agg: Aggregate, value: Value) -> Value:
@@ -252,45 +255,53 @@ def _ready(agg: Aggregate, value: Value) -> Value:
     return convert(value, FLOAT64) if agg.function.as_float else value
 
 
-def part(agg: Aggregate, value: Value, name: str, source: Relation) -> Part:
+def part(agg: Aggregate, value: Value, name: str, source: Relation) -> Collected:
     """What an aggregate collects, under names that begin with ``name``, and its result."""
     x, only = value.column, f.col(name)
     match agg.fn:
         case "count":
-            return Part({name: f.expr("count(1)")}, only, "sum")
+            return Collected({name: f.expr("count(1)")}, only, "sum")
         case "min" | "max":
             best = f.min if agg.fn == "min" else f.max
-            return Part({name: best(x)}, only, agg.fn)
+            return Collected({name: best(x)}, only, agg.fn)
         case "count_distinct":
-            return Part({name: f.count_distinct(x)}, only)
+            return Collected({name: f.count_distinct(x)}, only)
         case "first" | "last":
             return _extreme(agg.fn, x, name, source)
         case "median" | "percentile":
             p = agg.params[0] if agg.params else 0.5
             assert isinstance(p, int | float)
-            return Part({name: f.sort_array(f.collect_list(x))}, bound(only, lambda xs: _percentile(xs, float(p))))
+            return Collected({name: f.sort_array(f.collect_list(x))}, bound(only, lambda xs: _percentile(xs, float(p))))
         case "sum" | "avg" if value.type == INT64:
             return _whole_sum(agg.fn, x, name)
         case "sum" | "avg" if value.type != FLOAT64:
             return _decimal_sum(agg.fn, value, name)
         case fn if fn in EXACT:
-            return Part({name: f.collect_list(x)}, exact_column(fn, only))
+            return Collected(
+                {name: f.collect_list(x)}, in_arrow(_of_lists(partial(exact, fn, agg.params)), "double", only)
+            )
     raise unsupported(agg.fn, "spark")
 
 
-def exact_column(fn: str, lists: Column) -> Column:
-    """An aggregate of floats over lists of them, by Python."""
-    return in_arrow(of_lists(EXACT[fn]), "double", lists)
+def _of_lists(function: Callable[[Sequence[float]], float | None]) -> Callable[[pa.Array], pa.Array]:
+    """The function of each list of an Arrow array; of an empty one null."""
+
+    def work(lists: pa.Array) -> pa.Array:
+        flat = lists.values.to_numpy(zero_copy_only=False).tolist()
+        slices = pairwise(lists.offsets.to_pylist())
+        return pa.array([function(flat[a:b]) if a < b else None for a, b in slices], pa.float64())
+
+    return work
 
 
-def _extreme(fn: str, x: Column, name: str, source: Relation) -> Part:
+def _extreme(fn: str, x: Column, name: str, source: Relation) -> Collected:
     """In the order of le, re and payload, nulls last; nulls are no values."""
     order = [f.col("le"), f.col("re")]
     for column in source.payload:
         order += [f.col(column).isNull(), f.col(column)]
     fields = [column.alias(f"o{n}") for n, column in enumerate(order)]
     row = f.when(x.isNotNull(), f.struct(*fields, x.alias("x")))
-    return Part({name: f.min(row) if fn == "first" else f.max(row)}, f.col(name)["x"])
+    return Collected({name: f.min(row) if fn == "first" else f.max(row)}, f.col(name)["x"])
 
 
 def _percentile(xs: Column, p: float) -> Column:
@@ -301,7 +312,7 @@ def _percentile(xs: Column, p: float) -> Column:
     return f.when(f.size(xs) > 0, f.when(low == high, low).otherwise(between))
 
 
-def _whole_sum(fn: str, x: Column, name: str) -> Part:
+def _whole_sum(fn: str, x: Column, name: str) -> Collected:
     columns = {
         f"{name}_high": f.sum(f.shiftright(x, _HALF)),
         f"{name}_low": f.sum(x.bitwiseAND(long(_LOW))),
@@ -309,7 +320,7 @@ def _whole_sum(fn: str, x: Column, name: str) -> Part:
     if fn == "avg":
         columns[f"{name}_n"] = f.count(x)
     result = mean_of_halves(name) if fn == "avg" else total_of_halves(name)
-    return Part(columns, result, "sum")
+    return Collected(columns, result, "sum")
 
 
 def _high(name: str) -> Column:
@@ -331,11 +342,11 @@ def mean_of_halves(name: str) -> Column:
     return f.try_divide(total, f.col(f"{name}_n").cast("double"))
 
 
-def _decimal_sum(fn: str, value: Value, name: str) -> Part:
+def _decimal_sum(fn: str, value: Value, name: str) -> Collected:
     wide = f.sum(value.column.cast(f"decimal({MAX_PRECISION},{value.type.scale})"))
     if fn == "sum":
-        return Part({name: wide}, f.col(name), "sum")
-    return Part({name: wide, f"{name}_n": f.count(value.column)}, mean_of_decimals(name), "sum")
+        return Collected({name: wide}, f.col(name), "sum")
+    return Collected({name: wide, f"{name}_n": f.count(value.column)}, mean_of_decimals(name), "sum")
 
 
 def mean_of_decimals(name: str) -> Column:
@@ -351,7 +362,7 @@ def stamped(windows: Relation, output: nodes.Output) -> Relation:
     return windows.timed(windows.frame.filter(f"re < {FOREVER}L"), "re", end)
 
 
-def top_k(context: Context, typed: Typed, node: nodes.TopK, source: Relation) -> Relation:
+def top_k(context: BatchContext, typed: Typed, node: nodes.TopK, source: Relation) -> Relation:
     """RANK() with nulls last in both directions; NaN is the greatest number."""
     frame = members(context, source, node.window, ends=False)
     frame, keys = values(frame, source.env(), [expr for expr, _ in node.by], context.settings.registry)

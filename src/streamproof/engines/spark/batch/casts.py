@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from pyspark.sql import functions as f
 
 from streamproof.engines.spark.batch.failing import failure
-from streamproof.engines.spark.batch.functions import END_SECOND, FIRST_SECOND
-from streamproof.engines.spark.batch.literals import bound, decimal_to_float, let
-from streamproof.engines.spark.batch.relation import Value, long
+from streamproof.engines.spark.batch.relation import Value, bound, decimal_to_float, let, long
 from streamproof.engines.spark.rows import sql_type
 from streamproof.errors import ErrorName
 from streamproof.events.schema import STRING, Kind, Type
+from streamproof.events.time import END_SECOND, FIRST_SECOND
 
 if TYPE_CHECKING:
     import pyarrow as pa

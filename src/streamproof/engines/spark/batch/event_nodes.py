@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types
 
 from streamproof.engines.spark.batch.failing import marked
-from streamproof.engines.spark.batch.relation import Context, Relation, long
+from streamproof.engines.spark.batch.relation import BatchContext, Relation, long
 from streamproof.engines.spark.rows import spark_type, sql_type
 from streamproof.errors import StreamproofError
 from streamproof.events.schema import FLOAT64, NULL, Schema, Type
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def keyed(context: Context, typed: Typed, node: Transition | Drift | Pairing | During, *inputs: Relation) -> Relation:
+def keyed(
+    context: BatchContext, typed: Typed, node: Transition | Drift | Pairing | During, *inputs: Relation
+) -> Relation:
     """Any of the nodes, one key at a time."""
     rows = _together([_side(source, n, node.key, inputs) for n, source in enumerate(inputs)])
     groups = inputs[0].groups
@@ -70,7 +72,7 @@ def _together(sides: list[DataFrame]) -> DataFrame:
 # --- on a worker ------------------------------------------------------------------------------------------------------
 
 
-def _work(typed: Typed, context: Context, groups: tuple[str, ...]) -> Callable[[pa.Table], pa.Table]:
+def _work(typed: Typed, context: BatchContext, groups: tuple[str, ...]) -> Callable[[pa.Table], pa.Table]:
     """A function that runs the node's kernel over the history of one key."""
     node, schema, settings = typed.node, typed.schema, context.settings
     schemas = [part.schema for part in typed.inputs]

@@ -12,13 +12,13 @@ from pyspark.sql import functions as f
 
 from streamproof.engines.spark.batch.casts import CASTS
 from streamproof.engines.spark.batch.functions import FUNCTIONS
-from streamproof.engines.spark.batch.literals import constant as constant_of
-from streamproof.engines.spark.batch.literals import convert, null_of, opaque
-from streamproof.engines.spark.batch.relation import Env, Value
+from streamproof.engines.spark.batch.relation import Env, Value, convert, null_of, opaque
+from streamproof.engines.spark.batch.relation import constant as constant_of
 from streamproof.events.schema import NULL, Type
 from streamproof.plan.expr import Apply, Call, Case, Cast, Col, Expr, Lit, operands
 from streamproof.plan.functions import FUNCTIONS as LIBRARY
 from streamproof.plan.functions import result_type
+from streamproof.plan.rules import entry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,7 @@ def _call(fn: str, args: Sequence[Value], env: Env) -> Value:
     constant = all(arg.constant for arg in args)
     if constant and LIBRARY[fn].overflows:
         args = [opaque(arg, env) for arg in args]
-    return Value(FUNCTIONS[fn](args, result), result, constant=constant)
+    return Value(entry(FUNCTIONS, fn, "spark")(args, result), result, constant=constant)
 
 
 def _cast(value: Value, to: Type, *, strict: bool) -> Value:
@@ -61,7 +61,7 @@ def _cast(value: Value, to: Type, *, strict: bool) -> Value:
         return value
     if value.type == NULL:
         return null_of(to)
-    return Value(CASTS[value.type.kind, to.kind](value, to, strict), to, constant=value.constant)
+    return Value(entry(CASTS, (value.type.kind, to.kind), "spark")(value, to, strict), to, constant=value.constant)
 
 
 def _case(branches: list[tuple[Value, Value]], default: Value) -> Value:

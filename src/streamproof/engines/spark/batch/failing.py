@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from pyspark.sql import functions as f
 
+from streamproof.engines.spark.batch.relation import Relation
 from streamproof.engines.spark.rows import sql_type
 from streamproof.errors import ErrorName, InfrastructureError, RunError, StreamproofError
 from streamproof.events.schema import Type
@@ -24,7 +25,6 @@ from streamproof.plan.labels import label
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from streamproof.engines.spark.batch.relation import Relation
 
 MARK: Final = "streamproof "
 _FIELD: Final = "\x1f"

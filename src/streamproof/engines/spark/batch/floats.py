@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from streamproof.engines.spark.batch.arrow import in_arrow
-from streamproof.engines.spark.batch.exact import mean, total
-from streamproof.engines.spark.batch.looks import LARGEST, Look, double, on_grid, rest_of
+from streamproof.engines.spark.batch.relation import in_arrow
+from streamproof.engines.spark.batch.statistics import LARGEST, Look, double, on_grid, rest_of
+from streamproof.plan.exact import mean, total
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from pyspark.sql import functions as f
 
 from streamproof.engines.spark.batch.failing import failure
-from streamproof.engines.spark.batch.literals import bound, convert, let
-from streamproof.engines.spark.batch.relation import Value, long
-from streamproof.engines.spark.batch.strings import joined, like, lowered, replaced, substring, uppered
+from streamproof.engines.spark.batch.relation import Value, bound, convert, let, long
 from streamproof.engines.spark.rows import sql_type
-from streamproof.events.schema import FLOAT64, INT64, TIMESTAMP, Type
-from streamproof.events.time import BEGINNING, FOREVER
+from streamproof.events.schema import FLOAT64, INT64, STRING, TIMESTAMP, Type
+from streamproof.events.time import BEGINNING, END_SECOND, FIRST_SECOND, FOREVER
+from streamproof.plan.case_mapping import case_pairs
 from streamproof.plan.expr import INT64_MAX, INT64_MIN
 from streamproof.plan.functions import common_type
+from streamproof.plan.limits import LONGEST_TEXT, too_long_text
+from streamproof.thresholds import TEXTS_MEASURED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 Rule: TypeAlias = "Callable[[Sequence[Value], Type], Column]"
 """From typed arguments and the type of the result to a column."""
 
-FIRST_SECOND: Final = -62_135_596_800  # of the year 1
-END_SECOND: Final = 253_402_300_800  # after the year 9999
 _WIDE: Final = "decimal(38,0)"
+_LONGEST: Final = 2**31 - 1
+_ESCAPE: Final = "\\"
 
 
 def _one(function: Callable[[Column], Column]) -> Rule:
@@ -214,6 +215,111 @@ def _epoch(args: Sequence[Value], result: Type) -> Column:
     return f.unix_seconds(args[0].column)
 
 
+# --- text ------------------------------------------------------------------------------------------------------------
+
+
+def _letters(args: Sequence[Value], ascii_only: Callable[[Column], Column], *, small: bool) -> Column:
+    """ASCII by Spark; the rest letter by letter, where Spark knows languages and context."""
+    source, target = case_pairs(lower=small)
+
+    def body(a: Column) -> Column:
+        plain = f.octet_length(a) == f.char_length(a)
+        return f.when(plain, ascii_only(a)).otherwise(f.translate(a, source, target))
+
+    return let(args[0], body)
+
+
+def _lower(args: Sequence[Value], result: Type) -> Column:
+    return _letters(args, f.lower, small=True)
+
+
+def _upper(args: Sequence[Value], result: Type) -> Column:
+    return _letters(args, f.upper, small=False)
+
+
+def _concat(args: Sequence[Value], result: Type) -> Column:
+    """Texts in a row, if they are no longer together than a text may be."""
+    text = f.concat(*(arg.column for arg in args))
+    if len(args) <= TEXTS_MEASURED.now and all(arg.atom for arg in args):
+        return _limited(reduce(lambda a, b: a + b, (_size(arg.column) for arg in args)), text)
+    return bound(text, lambda made: _limited(_size(made), made))
+
+
+def _replace(args: Sequence[Value], result: Type) -> Column:
+    """What is taken out counts how often it is there."""
+
+    def body(text: Column, old: Column, new: Column) -> Column:
+        taken = _size(text) - _size(f.replace(text, old, f.lit("")))
+        count = f.when(_size(old) > 0, f.call_function("div", taken, _size(old)))
+        return _limited(_size(text) + count * (_size(new) - _size(old)), f.replace(text, old, new))
+
+    text, old, new = args
+    return let(text, lambda a: let(old, lambda b: let(new, lambda c: body(a, b, c))))
+
+
+def _size(text: Column) -> Column:
+    return f.octet_length(text).cast("bigint")
+
+
+def _limited(size: Column, text: Column) -> Column:
+    told = too_long_text("{}")
+    before, after = told.what.split("{}")
+    what = f.concat(f.lit(before), size.cast("string"), f.lit(after))
+    failed = failure(what, name="limit_exceeded", fix=str(told.fix), kind=STRING)
+    return f.when(size > LONGEST_TEXT, failed).otherwise(text)
+
+
+def _substr(args: Sequence[Value], result: Type) -> Column:
+    """Characters at positions from start to before start + length; there are none before position 1."""
+    text, start = args[0].column, args[1]
+
+    def first(s: Column) -> Column:
+        return f.greatest(f.least(s, long(_LONGEST)), long(1)).cast("int")
+
+    def cut(s: Column, n: Column) -> Column:
+        end = s.cast("decimal(20,0)") + n.cast("decimal(20,0)")
+        kept = f.greatest(end - f.greatest(s, long(1)).cast("decimal(20,0)"), f.lit(0).cast("decimal(20,0)"))
+        length = f.least(kept, f.lit(_LONGEST).cast("decimal(20,0)")).cast("int")
+        return f.when(s.isNotNull() & n.isNotNull(), f.substring(text, first(s), length))
+
+    if args[0].type != STRING:  # null, of no type in particular
+        return f.lit(None).cast("string")
+    if len(args) == 2:
+        return let(start, lambda s: f.when(s.isNotNull(), f.substring(text, first(s), f.lit(_LONGEST))))
+    return let(start, lambda s: let(args[2], lambda n: cut(s, n)))
+
+
+def _like(args: Sequence[Value], result: Type) -> Column:
+    text, pattern = args
+    if isinstance(pattern.literal, str):
+        return f.like(text.column, f.lit(plain_pattern(pattern.literal)))
+    return f.like(text.column, let(pattern, _plain_column))
+
+
+def plain_pattern(pattern: str) -> str:
+    r"""A pattern in which \ stands only before %, _ and \, as Spark demands; elsewhere it escapes what needs none.
+
+    >>> print(plain_pattern(r"50\%\a"), plain_pattern("a" + chr(92)))
+    50\%a a\\
+    """
+    made, rest = "", pattern
+    while rest:
+        if rest[0] != _ESCAPE:
+            made, rest = made + rest[0], rest[1:]
+        elif len(rest) == 1:
+            made, rest = made + _ESCAPE * 2, ""
+        else:
+            made, rest = made + (rest[:2] if rest[1] in "%_\\" else rest[1]), rest[2:]
+    return made
+
+
+def _plain_column(pattern: Column) -> Column:
+    """The same for patterns that are data."""
+    open_end = (f.char_length(pattern) - f.char_length(f.rtrim(pattern, f.lit(_ESCAPE)))) % 2 == 1
+    closed = f.when(open_end, f.concat(pattern, f.lit(_ESCAPE))).otherwise(pattern)
+    return f.regexp_replace(closed, f.lit(r"(?s)(\\[%_\\])|\\([^%_\\])"), f.lit("$1$2"))
+
+
 FUNCTIONS: Final[dict[str, Rule]] = {
     "add": _exact(lambda a, b: a + b), "sub": _exact(lambda a, b: a - b), "mul": _exact(lambda a, b: a * b),
     "div": _two(f.try_divide), "floordiv": _by_type(_floordiv_float, _floordiv_whole), "mod": _two(f.try_mod),
@@ -225,11 +331,11 @@ FUNCTIONS: Final[dict[str, Rule]] = {
     "nullif": _nullif, "least": _extreme(f.least), "greatest": _extreme(f.greatest), "abs": _one(f.abs), "sign": _sign,
     "round": _round, "floor": _whole_number(float_floor, f.floor), "ceil": _whole_number(_float_ceil, f.ceil),
     "sqrt": _sqrt, "ln": _one(f.ln), "log10": _one(f.log10), "exp": _one(f.exp), "power": _power,
-    "concat": joined,
-    "lower": lowered, "upper": uppered, "trim": _one(f.trim), "ltrim": _one(f.ltrim), "rtrim": _one(f.rtrim),
-    "substr": substring, "length": lambda args, result: f.char_length(args[0].column).cast("long"),
-    "replace": replaced,
-    "contains": _two(f.contains), "starts_with": _two(f.startswith), "ends_with": _two(f.endswith), "like": like,
+    "concat": _concat,
+    "lower": _lower, "upper": _upper, "trim": _one(f.trim), "ltrim": _one(f.ltrim), "rtrim": _one(f.rtrim),
+    "substr": _substr, "length": lambda args, result: f.char_length(args[0].column).cast("long"),
+    "replace": _replace,
+    "contains": _two(f.contains), "starts_with": _two(f.startswith), "ends_with": _two(f.endswith), "like": _like,
     "instant": _instant, "year": _part(f.year), "month": _part(f.month), "day": _part(f.dayofmonth),
     "hour": _clock(f.hour), "minute": _clock(f.minute), "second": _clock(f.second),
     "day_of_week": lambda args, result: (f.weekday(args[0].column) + 1).cast("long"),

@@ -8,21 +8,20 @@ their own, asked for only where the expression would ask.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from streamproof.engines.spark.batch.arrow import in_arrow
 from streamproof.engines.spark.batch.casts import IN_PYTHON, or_fail
 from streamproof.engines.spark.batch.expressions import translate
 from streamproof.engines.spark.batch.failing import marked
-from streamproof.engines.spark.batch.relation import Env, Value
+from streamproof.engines.spark.batch.relation import Env, Value, in_arrow
 from streamproof.engines.spark.rows import spark_type
 from streamproof.errors import StreamproofError
 from streamproof.events.schema import Schema, Type
-from streamproof.plan.expr import TRUE, Apply, Call, Case, Cast, Col, Expr, all_of, walk
+from streamproof.plan.expr import Apply, Cast, Col, Expr, all_of, replaced_calls, walk
 from streamproof.plan.modules import Module, Registry
 
 if TYPE_CHECKING:
@@ -33,13 +32,13 @@ _MADE: Final = frozenset(to for _, to in IN_PYTHON)  # kinds that casts in Pytho
 
 def values(frame: DataFrame, env: Env, exprs: Sequence[Expr], registry: Registry) -> tuple[DataFrame, list[Value]]:
     """The columns of expressions, and the DataFrame to read them from: with what Python answered."""
-    hoist = _Hoist(frame, env, registry)
-    plain = [hoist.out_of(expr, []) for expr in exprs]
+    hoist = _PythonColumns(frame, env, registry)
+    plain = [hoist.out_of(expr) for expr in exprs]
     return hoist.frame, [translate(expr, hoist.env) for expr in plain]
 
 
 @dataclass(slots=True)
-class _Hoist:
+class _PythonColumns:
     """The DataFrame so far, and what can be read from it."""
 
     frame: DataFrame
@@ -47,21 +46,9 @@ class _Hoist:
     registry: Registry
     known: dict[tuple[Expr, tuple[Expr, ...]], Col] = field(default_factory=dict)
 
-    def out_of(self, expr: Expr, guard: list[Expr]) -> Expr:
-        """The expression with each call replaced by a column that holds its answer where the guard is true."""
-        if not any(self._in_python(part) for part in walk(expr)):
-            return expr
-        match expr:
-            case Apply(fn, args):
-                return self._answer(Apply(fn, tuple(self.out_of(arg, guard) for arg in args)), guard)
-            case Call(fn, args):
-                return Call(fn, tuple(self.out_of(arg, guard) for arg in args))
-            case Cast(arg):
-                plain = replace(expr, arg=self.out_of(arg, guard))
-                return self._answer(plain, guard) if self._in_python(plain) else plain
-            case Case():
-                return self._case(expr, guard)
-        return expr
+    def out_of(self, expr: Expr) -> Expr:
+        """The expression with what runs in Python replaced by columns that hold the answers."""
+        return replaced_calls(expr, self._answer) if any(self._in_python(part) for part in walk(expr)) else expr
 
     def _in_python(self, expr: Expr) -> bool:
         if isinstance(expr, Cast):
@@ -76,28 +63,19 @@ class _Hoist:
             return False
         return (translate(expr.arg, self.env).type.kind, expr.to.kind) not in IN_PYTHON
 
-    def _case(self, expr: Case, guard: list[Expr]) -> Case:
-        branches, reached = [], list(guard)
-        for condition, value in expr.branches:
-            asked = self.out_of(condition, reached)
-            holds: Expr = Call("same", (asked, TRUE))
-            branches.append((asked, self.out_of(value, [*reached, holds])))
-            reached.append(Call("not", (holds,)))
-        return Case(tuple(branches), self.out_of(expr.default, reached))
-
-    def _answer(self, call: Apply | Cast, guard: list[Expr]) -> Expr:
+    def _answer(self, call: Apply | Cast, guard: tuple[Expr, ...]) -> Expr:
+        """The column that holds the answer of a call where the guard is true; most casts stay."""
         if isinstance(call, Cast) and (translate(call.arg, self.env).type.kind, call.to.kind) not in IN_PYTHON:
             return call
-        key = (call, tuple(guard))
-        if key not in self.known:
+        if (call, guard) not in self.known:
             column = Col(f"\x00{len(self.known)}")  # no payload column can have this name
             word = f"u{len(self.known)}"
             found = self._apply(call, guard, word) if isinstance(call, Apply) else self._cast(call, guard, word)
             self.env = {**self.env, column: found}
-            self.known[key] = column
-        return self.known[key]
+            self.known[call, guard] = column
+        return self.known[call, guard]
 
-    def _apply(self, call: Apply, guard: list[Expr], word: str) -> Value:
+    def _apply(self, call: Apply, guard: tuple[Expr, ...], word: str) -> Value:
         module = self.registry.find(call.fn, "udf")
         args = [translate(arg, self.env) for arg in call.args]
         result = module.result_type(Schema(tuple((f"arg{n}", arg.type) for n, arg in enumerate(args))))
@@ -109,7 +87,7 @@ class _Hoist:
         self.frame = self.frame.withColumn(word, answers)
         return Value(f.col(word), result, atom=True)
 
-    def _cast(self, call: Cast, guard: list[Expr], word: str) -> Value:
+    def _cast(self, call: Cast, guard: tuple[Expr, ...], word: str) -> Value:
         """Never fails as a column; where it is read, a null for a value is the error."""
         given = translate(call.arg, self.env)
         function, name = IN_PYTHON[given.type.kind, call.to.kind]
@@ -121,8 +99,8 @@ class _Hoist:
         strict = or_fail(f.col(f"{word}_given"), found, call.to, name) if call.strict and name else found
         return Value(strict, call.to, atom=not call.strict)
 
-    def _called(self, guard: list[Expr]) -> Column:
-        return translate(all_of(guard), self.env).column
+    def _called(self, guard: tuple[Expr, ...]) -> Column:
+        return translate(all_of(list(guard)), self.env).column
 
 
 def _whole_arrays(function: Callable[[pa.Array, Type], pa.Array], to: Type) -> Callable[[pa.Array], pa.Array]:

@@ -15,8 +15,7 @@ from pyspark.sql import functions as f
 
 from streamproof.engines.spark.batch.failing import leaves_time
 from streamproof.engines.spark.batch.hoisting import values
-from streamproof.engines.spark.batch.literals import convert
-from streamproof.engines.spark.batch.relation import Context, Relation, Value, cols
+from streamproof.engines.spark.batch.relation import BatchContext, Relation, Value, cols, convert
 from streamproof.engines.spark.rows import sql_type
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def where(context: Context, typed: Typed, node: nodes.Where, source: Relation) -> Relation:
+def where(context: BatchContext, typed: Typed, node: nodes.Where, source: Relation) -> Relation:
     frame, (condition,) = values(source.frame, source.env(), [node.expr], context.settings.registry)
     found = frame.filter(unmoved(condition.column) if may_fail(node.expr) else condition.column)
     return replace(source, frame=found) if frame is source.frame else source.on(found)
@@ -43,12 +42,12 @@ def unmoved(condition: Column) -> Column:
     return f.when(f.monotonically_increasing_id() >= 0, condition)
 
 
-def select(context: Context, typed: Typed, node: nodes.Select, source: Relation) -> Relation:
+def select(context: BatchContext, typed: Typed, node: nodes.Select, source: Relation) -> Relation:
     names = [f"c{n}" for n in range(len(node.exprs))]
     return Relation(projected(context, node, source, names), typed.schema, source.groups, source.points)
 
 
-def projected(context: Context, node: nodes.Select, source: Relation, names: Sequence[str]) -> DataFrame:
+def projected(context: BatchContext, node: nodes.Select, source: Relation, names: Sequence[str]) -> DataFrame:
     """What a select makes of its input, under these names."""
     exprs = [expr for _, expr in node.exprs]
     frame, found = values(source.frame, source.env(), exprs, context.settings.registry)
@@ -61,7 +60,7 @@ def _typed(value: Value) -> Column:
     return value.column if value.atom and not value.constant else value.column.cast(sql_type(value.type))
 
 
-def shift(context: Context, typed: Typed, node: nodes.Shift, source: Relation) -> Relation:
+def shift(context: BatchContext, typed: Typed, node: nodes.Shift, source: Relation) -> Relation:
     """Infinite ends stay infinite."""
     by = node.by
     assert isinstance(by, int)
@@ -75,7 +74,7 @@ def shift(context: Context, typed: Typed, node: nodes.Shift, source: Relation) -
     return source.timed(source.frame, moved("le"), moved("re"))
 
 
-def extend(context: Context, typed: Typed, node: nodes.Extend, source: Relation) -> Relation:
+def extend(context: BatchContext, typed: Typed, node: nodes.Extend, source: Relation) -> Relation:
     by = node.by
     assert isinstance(by, int)
     end, endless = f"re + {by}L", f"re >= {FOREVER}L"
@@ -84,7 +83,7 @@ def extend(context: Context, typed: Typed, node: nodes.Extend, source: Relation)
     return source.timed(kept, "le", moved)
 
 
-def alter_duration(context: Context, typed: Typed, node: nodes.AlterDuration, source: Relation) -> Relation:
+def alter_duration(context: BatchContext, typed: Typed, node: nodes.AlterDuration, source: Relation) -> Relation:
     dur = node.dur
     if dur is None:
         return source.timed(source.frame, "le", f"{FOREVER}L")
@@ -99,11 +98,11 @@ def alter_duration(context: Context, typed: Typed, node: nodes.AlterDuration, so
     return source.timed(kept, "le", f"CASE WHEN re >= {FOREVER}L THEN {FOREVER}L ELSE {end} END" if reads_end else end)
 
 
-def to_point(context: Context, typed: Typed, node: nodes.ToPoint, source: Relation) -> Relation:
+def to_point(context: BatchContext, typed: Typed, node: nodes.ToPoint, source: Relation) -> Relation:
     return source.timed(source.frame, "le", _next("le", source), points=True)
 
 
-def point_at_end(context: Context, typed: Typed, node: nodes.PointAtEnd, source: Relation) -> Relation:
+def point_at_end(context: BatchContext, typed: Typed, node: nodes.PointAtEnd, source: Relation) -> Relation:
     return source.timed(source.frame.filter(f"re < {FOREVER}L"), "re", _next("re", source), points=True)
 
 
@@ -111,12 +110,12 @@ def _next(time: str, source: Relation) -> str:
     return f"CASE WHEN {time} + 1L >= {FOREVER}L THEN {leaves_time(source)} ELSE {time} + 1L END"
 
 
-def advance_time(context: Context, typed: Typed, node: nodes.AdvanceTime, source: Relation) -> Relation:
+def advance_time(context: BatchContext, typed: Typed, node: nodes.AdvanceTime, source: Relation) -> Relation:
     """Over complete input it is the identity."""
     return source
 
 
-def union(context: Context, typed: Typed, node: nodes.Union, *inputs: Relation) -> Relation:
+def union(context: BatchContext, typed: Typed, node: nodes.Union, *inputs: Relation) -> Relation:
     """Columns are matched by name, and brought to the common type."""
     frames = []
     for source in inputs:

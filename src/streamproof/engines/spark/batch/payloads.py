@@ -9,9 +9,8 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
-from streamproof.engines.spark.batch.arrow import in_arrow
 from streamproof.engines.spark.batch.failing import leaves_time
-from streamproof.engines.spark.batch.relation import Context, Relation, long
+from streamproof.engines.spark.batch.relation import BatchContext, Relation, in_arrow, long
 from streamproof.engines.spark.batch.sweep import changes_of, running
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 _CHAINS: Final = "array<struct<le: bigint, re: bigint>>"
 
 
-def coalesce(context: Context, typed: Typed, node: nodes.Coalesce, source: Relation) -> Relation:
+def coalesce(context: BatchContext, typed: Typed, node: nodes.Coalesce, source: Relation) -> Relation:
     """Gaps and islands: a row starts a new island where no earlier one of its payload reaches its start."""
     keys = [*source.groups, *source.payload]
     order = Window.partitionBy(*keys).orderBy("le", "re")
@@ -35,7 +34,7 @@ def coalesce(context: Context, typed: Typed, node: nodes.Coalesce, source: Relat
     return source.timed(merged, "le", "re")
 
 
-def distinct(context: Context, typed: Typed, node: nodes.Distinct, source: Relation) -> Relation:
+def distinct(context: BatchContext, typed: Typed, node: nodes.Distinct, source: Relation) -> Relation:
     """Between consecutive endpoints of a payload, wherever the number of its events is above 0."""
     keys = [*source.groups, *source.payload]
     changes = changes_of(source.frame, keys, [])
@@ -43,7 +42,7 @@ def distinct(context: Context, typed: Typed, node: nodes.Distinct, source: Relat
     return source.timed(swept, "t", "following")
 
 
-def stitch(context: Context, typed: Typed, node: nodes.Stitch, source: Relation) -> Relation:
+def stitch(context: BatchContext, typed: Typed, node: nodes.Stitch, source: Relation) -> Relation:
     """Touching rows of equal payload become one; overlapping rows stay apart.
 
     At each instant the chains that end there and the rows that start there pair up in order: which chain goes on
@@ -83,7 +82,7 @@ def chains(lists: pa.Array) -> pa.Array:
 # --- sessions ---------------------------------------------------------------------------------------------------------
 
 
-def session(context: Context, typed: Typed, node: nodes.Session, source: Relation) -> Relation:
+def session(context: BatchContext, typed: Typed, node: nodes.Session, source: Relation) -> Relation:
     """``[le, last start of the session + timeout)``, at the latest until the session's first start + max."""
     timeout, longest = node.timeout, node.max
     assert isinstance(timeout, int)
@@ -101,7 +100,7 @@ def session(context: Context, typed: Typed, node: nodes.Session, source: Relatio
     return source.timed(rows.join(renamed, same), "le", end)
 
 
-def _sessions(context: Context, starts: DataFrame, keys: list[str], timeout: int) -> DataFrame:
+def _sessions(context: BatchContext, starts: DataFrame, keys: list[str], timeout: int) -> DataFrame:
     """The distinct starts, each with the number of its session."""
     swept = running(context, starts, keys, [])
     last = f.when(f.col("following") - f.col("t") < timeout, long(0)).otherwise(long(1))

@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 from streamproof.engines.spark.batch import aggregates, event_nodes, joins, linear, modules, payloads, windows
-from streamproof.engines.spark.batch.relation import Context, Relation
+from streamproof.engines.spark.batch.relation import BatchContext, Relation
 from streamproof.events.schema import FLOAT64
 from streamproof.plan import nodes
-from streamproof.plan.check import Typed
+from streamproof.plan.check import Typed, group_inputs
 from streamproof.plan.event_nodes import Drift, During, Pairing, Transition
 from streamproof.plan.labels import label
 from streamproof.plan.library import calls_modules
 from streamproof.plan.rules import Rules
 
 
-def build(context: Context, typed: Typed) -> Relation:
+def build(context: BatchContext, typed: Typed) -> Relation:
     """The relation of a node and, before it, of its inputs; one that several nodes read is built once."""
     if id(typed) not in context.done:
         outer, context.note = context.note, label(typed.node)
@@ -25,7 +25,7 @@ def build(context: Context, typed: Typed) -> Relation:
     return context.done[id(typed)]
 
 
-def _node(context: Context, typed: Typed) -> Relation:
+def _node(context: BatchContext, typed: Typed) -> Relation:
     if isinstance(typed.node, nodes.Source):
         name = typed.node.name
         return Relation(context.sources[name], typed.schema, cheap=True, origin=context.given.get(name))
@@ -39,7 +39,7 @@ def _node(context: Context, typed: Typed) -> Relation:
     return replace(relation, cheap=cheap and not calls_modules(typed.node), origin=origin)
 
 
-def _group_apply(context: Context, typed: Typed, node: nodes.GroupApply) -> Relation:
+def _group_apply(context: BatchContext, typed: Typed, node: nodes.GroupApply) -> Relation:
     """The key becomes columns beside the payload; inside, every rule works per group."""
     source_node, applied_node = typed.inputs
     source = build(context, source_node)
@@ -49,7 +49,7 @@ def _group_apply(context: Context, typed: Typed, node: nodes.GroupApply) -> Rela
     groups = (*source.groups, *added)
     inner = source.frame.selectExpr("le", "re", *source.groups, *keys, *source.payload)
     inside = Relation(inner, source.schema, groups, source.points, source.cheap, source.origin)
-    for leaf in _group_inputs(applied_node):
+    for leaf in group_inputs(applied_node):
         context.done[id(leaf)] = inside
     applied = build(context, applied_node)
     out = [f"{name} AS c{n}" for n, name in enumerate([*added, *applied.payload])]
@@ -62,14 +62,6 @@ def _as_key(source: Relation, number: int) -> str:
     if source.schema.columns[number][1] != FLOAT64:
         return column
     return f"CASE WHEN isnan({column}) THEN double('NaN') ELSE {column} + 0D END"
-
-
-def _group_inputs(typed: Typed) -> list[Typed]:
-    """The leaves of an apply branch that stand for its group; those of inner groups belong to them."""
-    if isinstance(typed.node, nodes.GroupInput):
-        return [typed]
-    inputs = typed.inputs[:1] if isinstance(typed.node, nodes.GroupApply) else typed.inputs
-    return [leaf for part in inputs for leaf in _group_inputs(part)]
 
 
 BATCH: Rules[Any] = Rules(

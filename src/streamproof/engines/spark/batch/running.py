@@ -11,7 +11,7 @@ from streamproof.engines.results import Output, Whole
 from streamproof.engines.spark.batch.failing import failure_of, message_of, told
 from streamproof.engines.spark.batch.linear import projected
 from streamproof.engines.spark.batch.reading import Given, given
-from streamproof.engines.spark.batch.relation import Context, Relation
+from streamproof.engines.spark.batch.relation import BatchContext, Relation
 from streamproof.engines.spark.batch.results import FrameOutput
 from streamproof.engines.spark.batch.rules import build
 from streamproof.engines.spark.rows import frame_of, inner_frame, outer_frame, schema_of, table_of
@@ -47,7 +47,7 @@ def run(spark: SparkSession, plan: Typed, inputs: Mapping[str, Iterable[Batch]],
     frames = {name: frame_of(spark, each.schema, each.expand(most=most)) for name, each in histories.items()}
     with told(plan):
         with meaning(spark):
-            found = build(Context(spark, settings, frames), plan)
+            found = build(BatchContext(spark, settings, frames), plan)
         table = table_of(found.frame, plan.schema)
     return History.from_table(plan.schema, table).to_batch()
 
@@ -67,7 +67,7 @@ def over_inputs(
             for name, schema in sources_of(plan):
                 check = validators.get(name)
                 ready[name] = given(spark, name, inputs[name], schema=schema, validator=check, most=most)
-            found = build(Context(spark, settings, {name: one.frame for name, one in ready.items()}), plan)
+            found = build(BatchContext(spark, settings, {name: one.frame for name, one in ready.items()}), plan)
         notes = tuple(one.note for one in ready.values() if one.note is not None)
         if any(one.by_spark for one in ready.values()):
             return FrameOutput(found.frame, plan, notes)
@@ -97,10 +97,10 @@ def batch(spark: SparkSession, plan: Plan, inputs: Mapping[str, object], setting
         typed = prepare(plan, {name: schema for name, (schema, _) in ready.items()}, settings)
         with told(typed):
             frames = {name: frame for name, (_, frame) in ready.items()}
-            return _outer(Context(spark, settings, frames, _one_row_each(inputs)), typed)
+            return _outer(BatchContext(spark, settings, frames, _one_row_each(inputs)), typed)
 
 
-def _outer(context: Context, typed: Typed) -> DataFrame:
+def _outer(context: BatchContext, typed: Typed) -> DataFrame:
     """The result under the names of the schema, which a select gives by itself."""
     plain = typed.schema.arrow_rows.names == [*SIGNED, *typed.schema.names]
     if plain and isinstance(typed.node, nodes.Select) and NULL not in (kind for _, kind in typed.schema):

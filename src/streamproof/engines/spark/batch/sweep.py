@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
-from streamproof.engines.spark.batch.relation import Context
+from streamproof.engines.spark.batch.relation import BatchContext
 from streamproof.thresholds import RANGE_ACCURACY, RANGES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def running(context: Context, frame: DataFrame, keys: Sequence[str], sums: Sequence[str]) -> DataFrame:
+def running(context: BatchContext, frame: DataFrame, keys: Sequence[str], sums: Sequence[str]) -> DataFrame:
     """The rows (keys, t and what is summed; each t once per key) with sums up to and including each, and ``following``.
 
     ``following`` is the next t of the same key, or null.
@@ -46,7 +46,7 @@ def changes_of(frame: DataFrame, keys: Sequence[str], sums: Sequence[str]) -> Da
     return changes.groupBy(*keys, "t").agg(*(f.sum(name).alias(name) for name in names))
 
 
-def numbered(context: Context, times: DataFrame, keys: Sequence[str]) -> DataFrame:
+def numbered(context: BatchContext, times: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The distinct times of each key with their ordinals i from 1 on, and the time that follows."""
     distinct = times.select(*keys, "t").distinct()
     return running(context, distinct.withColumn("i", f.lit(1).cast("long")), keys, ["i"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as f
 
 from streamproof.engines.spark.batch.failing import escaped, failure_of, leaves_time, message_of, outside_message
-from streamproof.engines.spark.batch.relation import Context, Relation, long
+from streamproof.engines.spark.batch.relation import BatchContext, Relation, long
 from streamproof.engines.spark.batch.sweep import numbered
 from streamproof.events.time import BEGINNING, FOREVER
 from streamproof.plan import nodes
@@ -22,7 +22,7 @@ _MOST: Final = 2**40  # more starts than any table has: a longer count window is
 _USUAL: Final = 100  # windows of an event, on average, that are as many as the input makes them, not as its square
 
 
-def members(context: Context, source: Relation, window: Window, *, ends: bool = True) -> DataFrame:
+def members(context: BatchContext, source: Relation, window: Window, *, ends: bool = True) -> DataFrame:
     """The events of each window: wle, wre and the columns of the source.
 
     Without ``ends``, windows of the clock have no wre: see `end_of`.
@@ -52,7 +52,7 @@ def end_of(window: Hopping | None) -> str:
     return "wre" if window is None else f"wle + {ticks(window.size)}L"
 
 
-def _hopping(context: Context, source: Relation, window: Hopping, shown: str) -> DataFrame:
+def _hopping(context: BatchContext, source: Relation, window: Hopping, shown: str) -> DataFrame:
     """Every window ``[offset + k·hop, … + size)`` that an event overlaps, by arithmetic."""
     size, hop = ticks(window.size), ticks(window.hop)
     if in_panes(context, source, window):
@@ -63,7 +63,7 @@ def _hopping(context: Context, source: Relation, window: Hopping, shown: str) ->
     return spread.selectExpr(f"start + k * {hop}L AS wle", *source.columns)
 
 
-def in_panes(context: Context, source: Relation, window: Hopping) -> bool:
+def in_panes(context: BatchContext, source: Relation, window: Hopping) -> bool:
     """Whether each event lies in one *pane*, which is as long as the hop, and windows are made of whole panes."""
     size, hop = ticks(window.size), ticks(window.hop)
     few = size // hop <= context.settings.limits.windows_per_event
@@ -92,7 +92,7 @@ def windows_of_panes(frame: DataFrame, window: Hopping) -> DataFrame:
     return frame.selectExpr(starts, *(name for name in frame.columns if name != "wle"))
 
 
-def chop(context: Context, typed: Typed, node: nodes.Chop, source: Relation) -> Relation:
+def chop(context: BatchContext, typed: Typed, node: nodes.Chop, source: Relation) -> Relation:
     """Each lifetime cut at the beats ``offset + k·period``. Under a horizon, beats that end later are left out."""
     period = ticks(node.period)
     spread = _spread(context, source, Hopping(period, period, node.offset), label(node), None)
@@ -101,7 +101,7 @@ def chop(context: Context, typed: Typed, node: nodes.Chop, source: Relation) -> 
     return source.timed(spread, f"greatest(le, {beat})", f"least(re, {beat} + {period}L)")
 
 
-def _spread(context: Context, source: Relation, window: Hopping, shown: str, leaves: str | None) -> DataFrame:
+def _spread(context: BatchContext, source: Relation, window: Hopping, shown: str, leaves: str | None) -> DataFrame:
     """Each event once for each of its windows: the start of the first one, and the number k of this one."""
     size, hop, offset = (ticks(span) for span in (window.size, window.hop, window.offset))
     horizon, limit = context.settings.horizon, context.settings.limits.windows_per_event
@@ -154,7 +154,7 @@ def _too_many(source: Relation, limit: int, shown: str) -> str:
     return failure_of(source, message_of(source, "limit_exceeded", what, fix, note=f" in {shown}"), "n")
 
 
-def snapshot(context: Context, source: Relation) -> DataFrame:
+def snapshot(context: BatchContext, source: Relation) -> DataFrame:
     """Between consecutive endpoints. Each endpoint gets its ordinal, so an event's windows are a range of numbers."""
     keys = list(source.groups)
     times = source.frame.select(*keys, f.explode(f.array("le", "re")).alias("t"))
@@ -166,7 +166,7 @@ def snapshot(context: Context, source: Relation) -> DataFrame:
     return _in_windows(spread, windows, source)
 
 
-def counted(context: Context, source: Relation, n: int, time: str) -> DataFrame:
+def counted(context: BatchContext, source: Relation, n: int, time: str) -> DataFrame:
     """``[s_i, s_{i+n−1} + 1)`` over the distinct starts (or finite ends); members by that time, not by overlap."""
     n, keys = min(n, _MOST), list(source.groups)
     frame = source.frame.filter(f.col(time) < FOREVER)
@@ -185,7 +185,7 @@ def counted(context: Context, source: Relation, n: int, time: str) -> DataFrame:
     return found.withColumn("wre", f.expr(end))
 
 
-def _numbered_windows(context: Context, source: Relation, frame: DataFrame, shown: str) -> DataFrame:
+def _numbered_windows(context: BatchContext, source: Relation, frame: DataFrame, shown: str) -> DataFrame:
     """Each event once for each of its windows, of which ``first`` and ``last`` are the numbers: ``k``.
 
     Live events that meet in windows are as many rows as their square. Before that many are made they are added up.

@@ -12,8 +12,8 @@ import pytest
 
 import streamproof as sp
 from streamproof.engines.spark import SparkEngine
-from streamproof.engines.spark.batch.looks import Look, Looks, look_at
-from streamproof.engines.spark.batch.stored import look_at_files
+from streamproof.engines.spark.batch.parquet_statistics import look_at_files
+from streamproof.engines.spark.batch.statistics import Look, Looks, look_at
 from streamproof.events.history import History
 from streamproof.events.schema import Schema
 

@@ -1,7 +1,7 @@
 """Aggregates of floats that do not depend on any order: sums are rounded once, from the exact sum.
 
-SQL selects which values belong together; `math.fsum` adds them. So both databases give the same float, and one that
-an engine with exact sums reaches under every split of its input.
+This is the meaning, one list of values at a time, for engines that only find which values belong together: the
+databases and Spark in batch mode. Kernels and the evaluator of the workbench have their own ways, which agree with it.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ def _rounded(exact: Fraction) -> float:
         return math.inf if exact > 0 else -math.inf
 
 
-def mean(values: Sequence[float]) -> float:
+def mean(values: Sequence[float], count: int | None = None) -> float:
+    """The sum by the count, which is that of the values if not given; where a sum is too large, a mean need not be.
+
+    >>> mean([1.0, 2.0]), mean([1e308, 1e308]), mean([1.0, 2.0], count=4)
+    (1.5, 1e+308, 0.75)
     """
-    >>> mean([1.0, 2.0]), mean([1e308, 1e308])
-    (1.5, 1e+308)
-    """
-    found = total(values)
+    found, number = total(values), len(values) if count is None else count
     if math.isfinite(found) or not all(map(math.isfinite, values)):
-        return found / len(values)
-    return _rounded(sum(map(Fraction, values), Fraction(0)) / len(values))
+        return found / number
+    return _rounded(sum(map(Fraction, values), Fraction(0)) / number)
 
 
 def variance(values: Sequence[float], *, freedom: int) -> float | None:

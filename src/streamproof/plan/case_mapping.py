@@ -1,4 +1,4 @@
-"""Small and capital letters, letter by letter, the same on every database."""
+"""Small and capital letters, one letter for one letter, the same on every engine: ß has no single capital and stays."""
 
 from __future__ import annotations
 

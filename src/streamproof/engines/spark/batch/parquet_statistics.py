@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamproof.engines.spark.batch.looks import GRIDS, LARGEST, RESTS, SMALL, Look, Looks, look_of
+from streamproof.engines.spark.batch.statistics import GRIDS, LARGEST, RESTS, SMALL, Look, Looks, look_of
 from streamproof.thresholds import STORED_ROWS
 
 if TYPE_CHECKING:
