@@ -28,7 +28,9 @@ def is_there(name: str, page: Path, places: set[str]) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_page_names_is_there(page: Path) -> None:
-    found = [path for folder in (HOUSE, ROOT / "tests") for path in folder.rglob("*") if "__pycache__" not in path.parts]
+    found = [
+        path for folder in (HOUSE, ROOT / "tests") for path in folder.rglob("*") if "__pycache__" not in path.parts
+    ]
     places = {str(path) for path in found if path.suffix == ".py" or path.is_dir()}
     named = NAMED.findall(page.read_text(encoding="utf-8"))
     assert sorted({name for name in named if not is_there(name, page, places)}) == []
