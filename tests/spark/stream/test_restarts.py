@@ -192,13 +192,13 @@ def test_what_differs_is_refused_in_words(name: str, spark: SparkSession, folder
     kept = {key: spark.conf.get(key, None) for key in now.get("session", {})}
     try:
         first, sink = query_of(spark, folder, before)
-        sink.open(first._output(first.claim(sink).run))
+        sink.open(first._sink_context(first.claim(sink).run))
         second, other = query_of(spark, folder, now)
         if words is None:
-            other.open(second._output(second.claim(other).run))
+            other.open(second._sink_context(second.claim(other).run))
             return
         with pytest.raises(InputError) as raised:
-            other.open(second._output(second.claim(other).run))
+            other.open(second._sink_context(second.claim(other).run))
         assert words in raised.value.what
         assert raised.value.fix
         assert ('give the sink content="events"' in raised.value.fix) == ('emit="events"' in words)
