@@ -18,7 +18,9 @@ Emit = Literal["events", "cht"]
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(help="The file to read: JSONL, CSV, Parquet or Arrow.", metavar="FROM")],
+    source: Annotated[
+        Path, typer.Argument(help="JSONL, CSV, Parquet, Arrow: a file, folder or pattern.", metavar="FROM")
+    ],
     target: Annotated[Path, typer.Argument(help="The file to write; its ending tells the format.", metavar="TO")],
     map: Annotated[list[str] | None, typer.Option(help="Columns of real files, e.g. start=time,unit=ms.")] = None,
     emit: Annotated[Emit, typer.Option(help="Physical events, or the canonical history they fold to.")] = "events",

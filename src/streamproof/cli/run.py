@@ -43,7 +43,7 @@ class Asked:
 
     plan: Annotated[str, typer.Argument(help="A plan: FILE.json, .xml, .eql, .sql or module:object.", metavar="PLAN")]
     input: Annotated[
-        list[str] | None, typer.Option(help="NAME=FILE for each source; JSONL, CSV, Parquet or Arrow.")
+        list[str] | None, typer.Option(help="NAME=FILE for each source: a file, a folder or a pattern.")
     ] = None
     engine: Annotated[
         str,

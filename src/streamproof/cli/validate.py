@@ -14,7 +14,7 @@ from streamproof.events.validate import Order, Shape, Validator
 
 
 def validate(
-    file: Annotated[Path, typer.Argument(help="A physical stream: JSONL, CSV, Parquet or Arrow.", metavar="FILE")],
+    file: Annotated[Path, typer.Argument(help="A stream: a file, a folder or a pattern.", metavar="FILE")],
     map: Annotated[list[str] | None, typer.Option(help="Columns of real files, e.g. start=time,unit=ms.")] = None,
     shape: Annotated[Shape | None, typer.Option(help="Hold the events to this shape.")] = None,
     order: Annotated[Order | None, typer.Option(help="Hold the events to this order.")] = None,
