@@ -163,7 +163,7 @@ def test_scenarios_draw_an_operator_by_the_types_of_its_fields(monkeypatch: pyte
     assert isinstance(plan, Throttle)
     assert 1 <= plan.most <= 8
     assert known.no_end
-    assert known.ageless, "nothing is known of its lifetimes"
+    assert known.no_start, "nothing is known of its lifetimes"
     with pytest.raises(PlanError, match='there is no operator "slow_down"'):
         I.stream().then("slow_down")
 
