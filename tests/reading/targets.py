@@ -454,12 +454,13 @@ def _forged(data: bytes, kind: str, version: int) -> bytes:
 
 
 @target("output-folder", "engines/sealed.py:opened_json", "engines/spark/output.py:read_state",
-        "engines/spark/output.py:read_output", "engines/spark/output.py:read_rows", "engines/spark/output.py:OutputState.from_dict",
+        "engines/spark/output.py:read_output", "engines/spark/output.py:read_rows", "engines/spark/output.py:read_events",
+        "engines/spark/output.py:OutputState.from_dict",
         words='version run batch content format files open letters columns unit cht events rows jsonl parquet ../ / { } [ ] " : , -1 1e9')  # fmt: skip
 def output_folder(data: bytes, folder: Path) -> None:
     """The state of a folder of output; after a line of dashes, the file that it names."""
     from streamproof.engines.sealed import digest_of
-    from streamproof.engines.spark.output import KIND, STATE, VERSION, read_output
+    from streamproof.engines.spark.output import KIND, STATE, VERSION, read_events, read_output
 
     state, _, rows = data.partition(b"\n---\n")
     for name in ("batch-000000000000.jsonl", "sealed-000000000000.jsonl"):
@@ -468,6 +469,8 @@ def output_folder(data: bytes, folder: Path) -> None:
             put(folder, name, rows)
     state = state.replace(b'"@SIZE@"', str(len(rows)).encode()).replace(b"@DIGEST@", digest_of(rows).encode())
     put(folder, STATE, _forged(state, KIND, VERSION))
+    with refusing():
+        read_events(folder)
     read_output(folder)
 
 

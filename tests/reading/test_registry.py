@@ -19,7 +19,7 @@ READS = re.compile(
 RAW = re.compile(r"\b(str|bytes|Path|Mapping|object|Any)\b")  # what a reader is given: not yet ours
 
 OURS = {  # name as the walk finds it: why nobody else's bytes come there
-    "engines/job.py:Job.load": "inputs by name, each read by engines/inputs.py:load",
+    "engines/job.py:Job.open": "inputs by name, each read by engines/inputs.py:load",
     "engines/local/inlet.py:Entry.restore": "a part of a savepoint",
     "engines/local/inlet.py:Inlet.restore": "a part of a savepoint",
     "engines/local/outlet.py:Outlet.restore": "a part of a savepoint",
