@@ -32,7 +32,7 @@ def test_what_a_page_names_is_there(page: Path) -> None:
         path for folder in (HOUSE, ROOT / "tests") for path in folder.rglob("*") if "__pycache__" not in path.parts
     ]
     places = {str(path) for path in found if path.suffix == ".py" or path.is_dir()}
-    named = NAMED.findall(page.read_text(encoding="utf-8"))
+    named = [name for name in NAMED.findall(page.read_text(encoding="utf-8")) if "NAME" not in name]  # a place to fill
     assert sorted({name for name in named if not is_there(name, page, places)}) == []
 
 
