@@ -74,3 +74,14 @@ def test_a_result_is_added_up_once(rows: Callable[[], Reader], monkeypatch: pyte
     assert len(run.history) == 5
     assert len(run.head(2)[0]) == 2
     assert len(added) == before
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow", "jsonl"])
+@pytest.mark.parametrize("engine", ["local", "duckdb"])
+def test_equal_events_of_a_history_are_as_many_in_a_query(ending: str, engine: str, tmp_path: Path) -> None:
+    plan = sp.source("S", {"v": "int64"})
+    rows = [{"le": 1, "re": 5, "payload": {"v": 7}}] * 3 + [{"le": 2, "re": 4, "payload": {"v": None}}]
+    history = plan.on("duckdb").run({"S": rows}).history
+    path = sp.write(history, tmp_path / f"h.{ending}")
+    assert plan.on(engine).run({"S": path}).history == history
+    assert plan.on(engine).run({"S": sp.read(path, schema=plan.plan.schema)}).events.rows.num_rows == 5  # and a CTI

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from streamproof.errors import StreamproofError
 from streamproof.events.event import Insert
-from streamproof.events.schema import Schema
+from streamproof.events.schema import FLOAT64, INT64, Schema
 from streamproof.events.time import FOREVER
 from streamproof.plan import nodes
 from streamproof.plan.aggregates import Aggregate
@@ -20,6 +20,7 @@ from streamproof.plan.expr import Call, Col, literal
 from streamproof.plan.nodes import Plan
 from streamproof.plan.windows import Hopping, Snapshot, Tumbling
 from streamproof.workbench.case import CaseStream
+from streamproof.workbench.evaluator.casts import cast
 from streamproof.workbench.evaluator.evaluate import evaluate
 from streamproof.workbench.evaluator.fold import fold
 from streamproof.workbench.evaluator.values import Row
@@ -141,3 +142,10 @@ def test_groups_are_filters(stream: CaseStream) -> None:
     only = nodes.Where(S, Call("eq", (Col("k"), literal("a"))))
     alone = nodes.Select(nodes.Aggregation(only, Snapshot(), COUNT), (("k", literal("a")), ("n", Col("n"))))
     _same(nodes.Where(grouped, Call("eq", (Col("k"), literal("a")))), alone, stream)
+
+
+@pytest.mark.parametrize("value", [1e300, -1e300, 2.0**63, 9.3e18])
+def test_a_float_beyond_int64_is_an_overflow(value: float) -> None:
+    with pytest.raises(StreamproofError) as raised:
+        cast(value, FLOAT64, INT64)
+    assert raised.value.name == "overflow"

@@ -16,7 +16,7 @@ from streamproof.plan.library import installed
 from streamproof.plan.modules import Clipping, Module, Registry, Restriction
 
 Load = Annotated[list[str] | None, typer.Option("--modules", help="Python modules to look into as well.")]
-app = typer.Typer(invoke_without_command=True, no_args_is_help=False)
+app = typer.Typer(invoke_without_command=True, no_args_is_help=False, add_completion=False)
 
 
 @app.callback()

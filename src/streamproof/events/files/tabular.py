@@ -170,7 +170,11 @@ class TabularFile:
                 fix="such weights are seldom meant: check the column, or write fewer equal events",
                 name="limit_exceeded",
             )
-        return PhysicalStream(self.schema, take(rows, np.repeat(np.arange(len(kind)), counts)))
+        copied = take(rows, np.repeat(np.arange(len(kind)), counts))
+        if self.makes_ids and counts.max(initial=0) > 1:
+            at = copied.column_names.index("id")
+            copied = copied.set_column(at, copied.field(at), _told_apart(one_array(copied["id"]), counts))
+        return PhysicalStream(self.schema, copied)
 
     def _column(self, part: FilePart, role: str, faults: Faults) -> pa.Array | None:
         name = self._roles.get(role)
@@ -255,6 +259,13 @@ class TabularFile:
         if pa.types.is_timestamp(array.type) and array.type.tz is None and self._clock.zone:
             return zoned(array, self._clock.zone, self._clock.ambiguous, self._columns[name], faults)
         return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def _told_apart(ids: pa.Array, counts: Ints) -> pa.Array:
+    """The ids of rows that stand for several events each: ``#2``, ``#2×2``, ``#2×3``."""
+    copy = np.arange(len(ids)) - np.repeat(np.cumsum(counts) - counts, counts)
+    marks = pc.binary_join_element_wise("×", pa.array(copy + 1).cast(pa.string()), "")
+    return pc.if_else(pa.array(copy > 0), pc.binary_join_element_wise(ids, marks, ""), ids)
 
 
 def _is_text(field: pa.Field) -> bool:

@@ -48,6 +48,8 @@ def _to_int(value: Any) -> int:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise RunError(f"{value} is not a whole number", name="overflow")
+        if abs(value) >= 2.0**63:  # a whole number by itself, and perhaps one of hundreds of digits
+            return int(fit(int(value), INT64))
         return int(fit(int(Decimal(value).quantize(Decimal(1), rounding=ROUND_HALF_UP, context=EXACT)), INT64))
     if isinstance(value, Decimal):
         return int(fit(int(_to_decimal(value, Type("decimal", 38, 0))), INT64))

@@ -160,5 +160,5 @@ def _row(plan: Typed, event: Row, t: int, members: Sequence[Row], args: dict[str
         payload[node.end] = None if event[1] >= FOREVER else event[1]
     for name, agg in node.aggs:
         values = [args[name](row) if name in args else None for row in members]
-        payload[name] = aggregate(agg.fn, agg.params, values, plan.schema[name])
+        payload[name] = aggregate(agg.fn, agg.params, values, plan.schema[name]) if members else agg.of_nothing
     return (t, finite(t + 1), payload)
