@@ -4,7 +4,7 @@ python benchmarks/bench_chain.py [--events 1000000] [--batches 10] [--rounds 2] 
 
 A keyed part, light or heavier, whose results go through a top 10 of all keys. Printed are CPU seconds of all
 processes, the time in the kernels, and how much of that is in one bucket: the part that no further core makes faster.
-See decision 22.
+See decision 16.
 """
 
 from __future__ import annotations

@@ -230,7 +230,7 @@ def chaining_pays(buckets: int, cores: int) -> bool:
     """Whether a plan whose key changes is cut, unless the user says.
 
     A further stage costs about as much again as a micro-batch costs in any case, and frees the plan from running on one
-    core: measured, both ways take equally long on 2 cores for a heavy plan and on 15 for a light one. See decision 22.
+    core: measured, both ways take equally long on 2 cores for a heavy plan and on 15 for a light one. See decision 16.
 
     >>> chaining_pays(buckets=16, cores=4), chaining_pays(buckets=16, cores=16)
     (False, True)
