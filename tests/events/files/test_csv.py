@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from streamproof.errors import InputError
 from streamproof.events.files import ColumnMapping, read
-from streamproof.events.files.csv import CsvFile, is_open
+from streamproof.events.files.csv import CsvFile
+from streamproof.events.files.quotes import is_open
 from streamproof.events.files.rejects import Rejects
 
 fields = st.sampled_from(
@@ -123,3 +126,81 @@ def test_odd_rows(tmp_path: Path, case: str) -> None:
     reader = read(tmp_path / "f.csv", mapping=ColumnMapping(start="t"), rejects=tmp_path / "r.jsonl")
     assert [row.le for row in reader.history().to_rows()] == times
     assert [reject.line for reject in reader.first_rejects] == lines
+
+
+def as_python_reads(text: str) -> list[list[str]] | None:
+    """The rows of well-formed CSV, without blank lines; else None."""
+    try:
+        return [row for row in csv.reader(io.StringIO(text, newline=""), strict=True) if row]
+    except csv.Error:
+        return None
+
+
+drawn_rows = st.text(alphabet='a,"\n', max_size=8) | st.lists(fields, min_size=2, max_size=2).map(",".join)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(drawn_rows, max_size=6), st.sampled_from(["\n", "\r\n"]), st.booleans(), st.sampled_from([64, 1 << 20]))
+@example(['"x"y,1'], "\n", True, 1 << 20)
+@example(['x"y,"z"'], "\n", True, 1 << 20)
+@example(['"",a"', '"a,"b,'], "\n", False, 64)
+def test_rows_are_taken_that_are_well_formed(
+    tmp_path_factory: pytest.TempPathFactory, drawn: list[str], end: str, ended: bool, block: int
+) -> None:
+    text = end.join(drawn).replace("\r\n", "\n").replace("\n", end) + end * ended
+    path = tmp_path_factory.mktemp("csv") / "f.csv"
+    path.write_bytes(f"p,q{end}{text}".encode())
+    rejects = Rejects()
+    parts = list(CsvFile(path, block_bytes=block).parts(rejects))
+    found = [[(v or b"").decode() for v in row.values()] for part in parts for row in part.rows.to_pylist()]
+    expected = as_python_reads(text)
+    if expected is not None:
+        good = [row for row in expected if len(row) == 2]
+        assert [row for row in found if any(row)] == [row for row in good if any(row)]
+        assert rejects.count == len(expected) - len(good)
+    else:
+        assert any("quote" in reject.why for reject in rejects.first), rejects.first
+        lines = text.split("\n")
+        for part in parts:  # each row alone is well formed, from its line on
+            for line, row in zip(part.lines.tolist(), part.rows.to_pylist(), strict=True):
+                alone = as_python_first("\n".join(lines[line - 2 :]))
+                assert alone == [(v or b"").decode() for v in row.values()]
+
+
+def as_python_first(text: str) -> list[str]:
+    return next(csv.reader(io.StringIO(text, newline=""), strict=True))
+
+
+def test_text_after_a_closing_quote_is_rejected(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text('t,v\n1,"x"y\n2,x"y\n3,"a\n"b\n4,"x",y"z"\n"5"0,ok\n6,"a","b"c\n')
+    reader = read(tmp_path / "f.csv", mapping=ColumnMapping(start="t"), rejects=tmp_path / "r.jsonl")
+    assert [row.le for row in reader.history().to_rows()] == [2]
+    found = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert {reject["line"]: reject["row"] for reject in found} == {
+        2: '1,"x"y\n', 4: '3,"a\n"b\n', 6: '4,"x",y"z"', 7: '"5"0,ok\n', 8: '6,"a","b"c',
+    }  # fmt: skip
+    assert ["text after a closing quote" in reject["why"] for reject in sorted(found, key=lambda r: r["line"])] == [
+        True, True, False, True, True,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", ["", "\n", "\r\n", "\n\n"])
+@pytest.mark.parametrize("header", ["t,v", '"t","v"', "\ufefft,v", 't,"v\nw"'])
+def test_a_header_alone_is_an_empty_stream(tmp_path: Path, header: str, rows: str) -> None:
+    (tmp_path / "f.csv").write_bytes((header + rows).encode())
+    reader = read(tmp_path / "f.csv", mapping=ColumnMapping(start="t"))
+    assert reader.history().to_rows() == []
+    assert reader.rejected == 0
+
+
+def test_a_malformed_header_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_bytes(b'"t"x,v\n1,2\n')
+    with pytest.raises(InputError, match="the header cannot be read"):
+        read(tmp_path / "f.csv", mapping=ColumnMapping(start="tx"))
+
+
+@pytest.mark.parametrize("block", range(16, 24))
+def test_no_line_break_of_a_field_is_lost_between_blocks(tmp_path: Path, block: int) -> None:
+    (tmp_path / "f.csv").write_bytes(b'p,q\r\n1,"a\r\n\r\n\r\nb"\r\n')
+    (part,) = CsvFile(tmp_path / "f.csv", block_bytes=block).parts(Rejects())
+    assert part.rows.to_pylist() == [{"p": b"1", "q": b"a\r\n\r\n\r\nb"}]

@@ -9,7 +9,6 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +19,8 @@ import pyarrow.csv as pv
 
 from streamproof.errors import InputError
 from streamproof.events.bag import take
-from streamproof.events.files.listing import PACKED, open_text
+from streamproof.events.files.listing import open_text
+from streamproof.events.files.quotes import AFTER_A_QUOTE, Watched, is_open, row_pattern
 from streamproof.events.files.rejects import Rejects
 from streamproof.events.files.tabular import FilePart, columns_of
 from streamproof.events.order import Ints, one_array
@@ -53,17 +53,21 @@ class CsvFile:
 
     def parts(self, rejects: Rejects) -> Iterator[FilePart]:
         """Blocks of rows as bytes."""
+        with open_text(self._path) as file:
+            yield from self._parts(Watched(file, self._separator, header=self._header), rejects)
+
+    def _parts(self, file: Watched, rejects: Rejects) -> Iterator[FilePart]:
         bad: list[pv.InvalidRow] = []
         numbering = _Numbering(self._separator, first=1 + self._header)
         last: FilePart | None = None  # held back, for its last row may be open
         try:
-            for block in self._blocks(bad):
+            for block in self._blocks(file, bad):
                 if block.schema.names != self.fields.names:
                     raise InputError("the header cannot be read", at=self._path.name, fix="quote names only as a whole")
                 if last is not None:
                     yield last
                 part = numbering.number(pa.Table.from_batches([block]), bad, rejects)
-                last = self._without_blank(part)
+                last = self._without_blank(_well_formed(part, file, rejects))
         except pa.ArrowInvalid as error:
             if last is not None:
                 yield last
@@ -120,34 +124,32 @@ class CsvFile:
                 last = (last + block)[-most:]
             return last
 
-    def _blocks(self, bad: list[pv.InvalidRow]) -> Iterator[pa.RecordBatch]:
+    def _blocks(self, file: Watched, bad: list[pv.InvalidRow]) -> Iterator[pa.RecordBatch]:
         def keep(row: pv.InvalidRow) -> str:
             bad.append(row)
             return "skip"
 
-        is_packed = self._path.suffix.lower() == PACKED
-        with open_text(self._path) if is_packed else nullcontext(self._path) as source:
-            yield from pv.open_csv(
-                source,
-                read_options=pv.ReadOptions(
-                    use_threads=False,
-                    block_size=self._block_bytes,
-                    column_names=None if self._header else self.fields.names,
-                ),
-                parse_options=pv.ParseOptions(
-                    delimiter=self._separator,
-                    newlines_in_values=True,
-                    ignore_empty_lines=False,
-                    invalid_row_handler=keep,
-                ),
-                convert_options=pv.ConvertOptions(
-                    check_utf8=False,
-                    column_types=self.fields,
-                    null_values=[""],
-                    strings_can_be_null=True,
-                    quoted_strings_can_be_null=False,
-                ),
-            )
+        yield from pv.open_csv(
+            file,
+            read_options=pv.ReadOptions(
+                use_threads=False,
+                block_size=self._block_bytes,
+                column_names=None if self._header else self.fields.names,
+            ),
+            parse_options=pv.ParseOptions(
+                delimiter=self._separator,
+                newlines_in_values=True,
+                ignore_empty_lines=False,
+                invalid_row_handler=keep,
+            ),
+            convert_options=pv.ConvertOptions(
+                check_utf8=False,
+                column_types=self.fields,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
 
     def _without_blank(self, part: FilePart) -> FilePart:
         absent = np.ones(part.rows.num_rows, np.bool_)
@@ -156,6 +158,18 @@ class CsvFile:
         if not absent.any():
             return part
         return FilePart(take(part.rows, np.flatnonzero(~absent)), part.lines[~absent])
+
+
+def _well_formed(part: FilePart, file: Watched, rejects: Rejects) -> FilePart:
+    """The rows without those that have text after a closing quote, which are rejected; the file is read ahead."""
+    if not file.malformed or not len(part.lines):
+        return part
+    mine = {row.line: row.text for row in file.malformed if row.line <= part.lines[-1]}
+    file.malformed[:] = file.malformed[len(mine) :]
+    bad = np.isin(part.lines, list(mine))
+    for line in part.lines[bad].tolist():  # others have too many fields, or too few: they are rejected already
+        rejects.add(line, AFTER_A_QUOTE, mine[line])
+    return FilePart(take(part.rows, np.flatnonzero(~bad)), part.lines[~bad])
 
 
 class _Numbering:
@@ -211,6 +225,8 @@ def _why(row: pv.InvalidRow, separator: str) -> str:
     text = row.text.encode("utf-8", "surrogateescape")
     if is_open(text, separator):
         return _open_at_the_end(text)
+    if (found := row_pattern(separator).match(text + b"\n")) and found.lastgroup:
+        return AFTER_A_QUOTE
     return f"{row.actual_columns} fields instead of {row.expected_columns}"
 
 
@@ -219,35 +235,6 @@ def _open_at_the_end(text: bytes) -> str:
     swallowed = "the line after it is" if lines == 1 else f"the {lines:,} lines after it are"
     rest = f"{swallowed} part of it" if lines else "the file may be cut off"
     return f"a quote that opens in this row is never closed: {rest}"
-
-
-def is_open(row: bytes, separator: str = ",") -> bool:
-    """Whether a row of CSV ends within quotes.
-
-    >>> is_open(b'1,"a""b",c'), is_open(b'1,5"'), is_open(b'1,"a""'), is_open(b'1,"a,b')
-    (False, False, True, True)
-    """
-    ends = re.compile(b"[" + re.escape(separator.encode()) + rb"\r\n]")
-    place = 0
-    while place < len(row):
-        if row[place : place + 1] == b'"':
-            place = _closing(row, place + 1)
-            if place < 0:
-                return True
-        found = ends.search(row, place)
-        if found is None:
-            return False
-        place = found.end()
-    return False
-
-
-def _closing(row: bytes, place: int) -> int:
-    """Where the next quote is that is not doubled; −1 if there is none."""
-    while True:
-        place = row.find(b'"', place)
-        if place < 0 or row[place + 1 : place + 2] != b'"':
-            return place
-        place += 2
 
 
 def _breaks(rows: pa.Table) -> Ints:
@@ -297,7 +284,7 @@ def _first_row(path: Path, separator: str, *, header: bool) -> list[str]:
         raise InputError("its lines end in CR alone", at=str(path), fix=r"convert them: tr '\r' '\n' < FILE")
     lines = (line.decode("utf-8-sig") for line in start.splitlines(keepends=True))
     try:
-        return next(csv.reader(lines, delimiter=separator))
+        return next(csv.reader(lines, delimiter=separator, strict=header))
     except UnicodeDecodeError:
         what = "the header is not UTF-8" if header else "the first row is not UTF-8"
         raise InputError(what, at=path.name, fix="convert the file to UTF-8") from None
