@@ -135,6 +135,7 @@ SMALL_FRAME: Final = Threshold("looks.small", 1 << 26, "bytes that one task look
 RANGES: Final = Threshold("sweep.ranges", 64, "ranges of time that are swept apart", 2, 5)
 RANGE_ACCURACY: Final = Threshold("sweep.accuracy", 2000, "how even the ranges are", 1, 10)
 STORED_ROWS: Final = Threshold("stored.rows", 1 << 16, "rows of a stored column that are looked at together", 1, 7)
+RESULT_ROWS: Final = Threshold("results.rows", 1 << 18, "rows of a result that a task writes together", 1, 5)
 MODULE_ROWS: Final = Threshold("modules.rows", 10_000, "rows of a module that go back to Spark together", 1, 3)
 
 # --- Spark: streams ---------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from streamproof.events.schema import Type, parse_type
 from streamproof.kernels.expressions.casts import CONVERSIONS
 from streamproof.plan.expr import Cast, Col
 from streamproof.plan.parse import parse
-from streamproof.plan.typing import _CASTS
+from streamproof.plan.typing import CASTS
 from tests.kernels.expressions.run import evaluate, failure
 
 D = Decimal
@@ -132,7 +132,7 @@ def test_constant_text_is_read_as_text_in_columns_is(text: str, to: str, wanted:
 
 
 def test_every_pair_has_a_conversion_and_a_case() -> None:
-    pairs = {(source, to) for source, targets in _CASTS.items() for to in targets}
+    pairs = {(source, to) for source, targets in CASTS.items() for to in targets}
     assert set(CONVERSIONS) == pairs
     assert {(parse_type(a).kind, parse_type(b).kind) for a, b, _ in CASES} - {("null", "timestamp")} == pairs
 

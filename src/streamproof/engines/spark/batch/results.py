@@ -25,13 +25,13 @@ from streamproof.events.history import History
 from streamproof.events.schema import Schema
 from streamproof.events.stream import PhysicalStream
 from streamproof.plan.check import Typed
+from streamproof.thresholds import RESULT_ROWS
 
 if TYPE_CHECKING:
     from pyspark import StorageLevel
     from pyspark.sql import Column, DataFrame
 
 WRITTEN: Final = "rows bigint"
-CHUNK: Final = 1 << 18  # rows that are written together
 
 
 class FrameOutput:
@@ -153,7 +153,7 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
-        if sum(map(len, held)) >= CHUNK:
+        if sum(map(len, held)) >= RESULT_ROWS.now:
             yield pa.Table.from_batches(held)
             held = []
     if held:
