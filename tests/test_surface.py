@@ -11,6 +11,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ import pyarrow as pa
 import pytest
 
 import streamproof as sp
-from streamproof import functions
+from streamproof import functions, properties
+from streamproof.engines.spark.output import read_events, read_output
 from streamproof.errors import StreamproofError
 from streamproof.pictures.timeline import Bar, Lane, Timeline
 
@@ -96,6 +98,14 @@ happening = sp.arrive("S", "v > 1")
 lasts = sp.lasting(happening, "10s")
 windowed = stream().tumbling(10)
 partial = stream().every(10, window=60)
+
+
+ROWS = [{"at": datetime(2024, 1, 4, hour, tzinfo=UTC), "v": hour} for hour in range(3)]
+soon = properties.eventually(properties.now(bool)).within(2)
+
+
+def recorded_run() -> Any:
+    return properties.run_recorded(properties.recorded(ROWS, time="at", size="1 hour"), ROWS)
 
 
 def functions_called(tmp: Path) -> dict[str, Call]:
@@ -284,6 +294,15 @@ def methods_called(tmp: Path) -> dict[str, Call]:
             right(sp.QueryServer().register, windowed.aggregate(n=sp.count()).plan, sp.QoS("1 s"), name="q",
                   arrival=bucket(), cost={"S": 1}),
         ],
+        "properties": [
+            right(properties.recorded, ROWS, time="at", size="1 hour", start="2024-01-04T00:00Z", windows=3),
+            right(properties.tumbling, "1 hour", on="at"), right(properties.sliding, "2 hours", "1 hour", on="at"),
+            right(properties.micro_batches), right(properties.judge, soon, recorded_run(), steps=None),
+            right(properties.assert_holds, soon, recorded_run(), steps=None, undecided="pass", vacuous="report"),
+            right(properties.evaluate, soon, [1, 2]), right(properties.safe_length, soon),
+            right(properties.html_report, properties.judge(soon, recorded_run()), title="t"),
+        ],
+        "output": [right(read_output, tmp), right(read_events, tmp)],
         "functions": [right(getattr(functions, name), "v") for name in ("abs", "coalesce", "lower", "year")],
     }  # fmt: skip
     return {
@@ -351,6 +370,8 @@ def wrong_calls(call: Call) -> Iterator[tuple[str, tuple[object, ...], dict[str,
 
 def ours(error: BaseException) -> str | None:
     """What is wrong with an error, if anything."""
+    if isinstance(error, properties.PropertyFailed):
+        return None  # the verdict on a predicate that fails
     if not isinstance(error, StreamproofError):
         return f"{type(error).__name__}: {error}"
     lacking = [part for part in ("what", "at", "fix") if not getattr(error, part)]

@@ -130,3 +130,27 @@ def test_judgements_say_what_they_are() -> None:
     found: Any = judge(always(never_safe).during(1), run_function(STREAM, levels))
     assert found
     assert repr(found) == "Judgement(holds: holds)"
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"start": ORIGIN + timedelta(hours=1)}, "a row lies before the start of the stream"),
+        ({"windows": 5}, "a row lies behind the end of the stream"),
+        ({"windows": -1}, "a row lies behind the end of the stream"),
+        ({"start": 2**62}, "4611686018427387904 is not an instant"),
+        ({"start": 0, "size": "1 ms"}, "the limit is 16,777,216"),
+    ],
+)
+def test_a_recording_leaves_no_row_out(told: dict[str, Any], words: str) -> None:
+    rows = [{"at": ORIGIN + timedelta(hours=hour)} for hour in (0, 5)]
+    with pytest.raises(InputError, match=words):
+        recorded(rows, **{"time": "at", "size": "1 hour", **told})
+    assert len(recorded(rows, time="at", size="1 hour", windows=6).windows) == 6
+
+
+@pytest.mark.parametrize("wrong", [{"undecided": "ignore"}, {"vacuous": "no"}])
+def test_a_word_that_is_none_is_refused(wrong: dict[str, Any]) -> None:
+    run = run_function(STREAM, lambda frame: frame)
+    with pytest.raises(InputError, match=f"{next(iter(wrong))} must be"):
+        assert_holds(always(now(lambda _: True)).during(1), run, **wrong)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
+from streamproof.arguments import door, told
 from streamproof.properties.formula import Bounded, Formula, FormulaError, Verdict, formula
 from streamproof.properties.progress import Progress, safe_length
 from streamproof.properties.runs import BatchSteps, Steps, SubjectRun, TimeSteps, WordStep
@@ -72,6 +73,7 @@ Observer = Callable[[Judgement], None]
 observers: list[Observer] = []  # told of every judgement: the pytest plugin counts them
 
 
+@told
 def judge(what: object, run: SubjectRun, *, steps: Steps | None = None) -> Judgement:
     """The verdict of a formula over a run. ``steps`` are the generator's windows if not given."""
     checked = formula(what)
@@ -114,6 +116,7 @@ def _vacuous(run: SubjectRun, progress: Progress) -> str | None:
     return None
 
 
+@door
 def assert_holds(
     what: object,
     run: SubjectRun,

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from streamproof.arguments import told
 from streamproof.properties import formula as formulas
 from streamproof.properties.automaton import State, Way, automaton_of, closed, open_bounds, parts_now
 from streamproof.properties.formula import (
@@ -158,6 +159,7 @@ class Progress:
         return self.verdict
 
 
+@told
 def evaluate(what: object, word: Iterable[Any]) -> Verdict:
     """The verdict of a formula over a word."""
     return Progress(what).over(word)
@@ -250,6 +252,7 @@ def _asked(function: Any, call: Any, step: Any, read: Any) -> Formula:
         raise EndedError(error) from error
 
 
+@told
 def safe_length(f: Formula) -> int | None:
     """How many steps surely decide a formula; None under ``consume`` and without a bound.
 

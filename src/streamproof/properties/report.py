@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from streamproof.arguments import door
 from streamproof.errors import as_shown
 from streamproof.pictures.window_timeline import RowLane, RowMark, TimelineStep, timeline
 from streamproof.properties.formula import Formula, Verdict
@@ -138,6 +139,7 @@ def html_fragment(judgement: Judgement) -> str:
     return _rendered(judgement, page=False)
 
 
+@door
 def html_report(judgement: Judgement, title: str = "streamproof") -> str:
     """The report as a page of its own: nothing is fetched."""
     return _rendered(judgement, page=True, title=title)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
+from streamproof.arguments import door
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.time import Span
 from streamproof.properties.rows import LazyColumns, Window
@@ -231,6 +232,7 @@ def _moment(micros: int) -> Any:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
 
 
+@door
 def tumbling(size: Span, *, on: str | tuple[str, ...] | None = None) -> TimeSteps:
     """Steps of a size by event time. ``on`` names the output's column with a time or a window.
 
@@ -240,11 +242,13 @@ def tumbling(size: Span, *, on: str | tuple[str, ...] | None = None) -> TimeStep
     return TimeSteps(width, width, on)
 
 
+@door
 def sliding(size: Span, slide: Span, *, on: str | tuple[str, ...] | None = None) -> TimeSteps:
     """Steps by event time that overlap: one of a size every ``slide``."""
     return TimeSteps(positive(size, "the step's size"), positive(slide, "the slide"), on)
 
 
+@door
 def micro_batches() -> BatchSteps:
     """Steps as emitted, one per micro-batch. Run with ``batches="window"`` to have one per window."""
     return BatchSteps()

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamproof.arguments import door
 from streamproof.errors import InputError, did_you_mean
 from streamproof.events.notation import exact_moment
 from streamproof.events.time import Span, duration, show_moment, to_tick
@@ -338,11 +339,15 @@ def _span_text(micros: int) -> str:
     return f"{micros}us" if micros else "0s"
 
 
+_YEARS: Final = range(-62_135_596_800_000_000, 253_402_300_800_000_000)  # 1 to 9999, in microseconds
+_MOST_WINDOWS: Final = 1 << 24
+
+
 def positive(span: Span, what: str) -> int:
     """A length of time in microseconds that is more than nothing."""
     ticks = duration(span, "us")
     if ticks <= 0:
-        raise InputError(f"{what} must be positive, got {span!r}")
+        raise InputError(f"{what} must be positive, got {span!r}", fix='write e.g. "1 hour"')
     return ticks
 
 
@@ -355,11 +360,12 @@ def instant(moment: object) -> int:
             raise InputError(f"{moment!r} is not an instant", fix='write e.g. "2024-05-01T12:00:00Z"') from None
     if isinstance(moment, datetime):
         return to_tick(moment, "us")
-    if isinstance(moment, int) and not isinstance(moment, bool):
+    if isinstance(moment, int) and not isinstance(moment, bool) and moment in _YEARS:
         return moment
     raise InputError(f"{moment!r} is not an instant", fix='write e.g. "2024-05-01T12:00:00Z"')
 
 
+@door
 def recorded(
     rows: Iterable[object] | pa.Table, *, time: str, size: Span, start: object = None, windows: int | None = None
 ) -> WindowedStream:
@@ -375,6 +381,11 @@ def recorded(
     if len(numbers) and numbers.min() < 0:
         raise InputError("a row lies before the start of the stream", fix="give an earlier start=")
     count = windows if windows is not None else int(numbers.max()) + 1 if len(numbers) else 0
+    if len(numbers) and numbers.max() >= count:
+        raise InputError("a row lies behind the end of the stream", fix="give more windows=, or leave it out")
+    if count > _MOST_WINDOWS:
+        text = f"the stream would have {count:,} windows, the limit is {_MOST_WINDOWS:,}"
+        raise InputError(text, fix="choose larger windows, or a later start=", name="limit_exceeded")
     return _rebuilt(table, times, WindowLayout(width, width, origin), time, count)
 
 

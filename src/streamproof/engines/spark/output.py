@@ -30,6 +30,7 @@ from typing import Any, Final, Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from streamproof.arguments import door
 from streamproof.engines.sealed import digest_of, fitting, opened_json, sealed_json, write_atomically
 from streamproof.errors import InputError
 from streamproof.events.batch import Batch
@@ -247,6 +248,7 @@ def _is_ours(name: str, state: OutputState, merged: Mapping[str, list[tuple[int,
     return any(start <= first and last <= end for start, end in spans)
 
 
+@door
 def read_output(folder: str | Path) -> History:
     """What the output in a folder adds up to. A file of it that is missing or altered is an error that names it.
 
@@ -394,6 +396,7 @@ def _named_in(state: OutputState) -> set[str]:
     return {part.name for part in (*state.files, *state.open, *state.letters)}
 
 
+@door
 def read_events(folder: str | Path) -> PhysicalStream:
     """The inserts, retractions and CTIs in a folder of events, in the order in which they came."""
     place = Path(os.path.realpath(folder))
