@@ -30,8 +30,8 @@ from tests.reference.compare import difference
 from tests.reference.judging import evaluator_judges, rewritten, run_anyhow
 
 
-def judged(name: str, seeds: range) -> None:
-    with evaluator_judges(name) as judge:
+def judged(name: str, seeds: range, dsn: str | None = None) -> None:
+    with evaluator_judges(name, dsn) as judge:
         for seed in seeds:
             case = run_anyhow(random_node_case(RandomChoices(seed)), seed)
             verdict = judge.verdict(case if seed % 2 else rewritten(case))
@@ -54,9 +54,10 @@ def test_duckdb_agrees_with_the_evaluator() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "count"), [("local", 2000), ("duckdb", 600), ("postgres", 200), ("spark", 40)])
-def test_engines_agree_with_the_evaluator(name: str, count: int) -> None:
-    judged(name, range(5000, 5000 + count))
+@pytest.mark.parametrize(("name", "count"), [("local", 2000), ("duckdb", 600), ("postgres", 200), ("spark-batch", 40)])
+def test_engines_agree_with_the_evaluator(name: str, count: int, request: pytest.FixtureRequest) -> None:
+    dsn = request.getfixturevalue("postgres_dsn") if name == "postgres" else None
+    judged(name, range(5000, 5000 + count), dsn)
 
 
 SCHEMA = Schema.of({"k": "int64", "v": "int64"})
