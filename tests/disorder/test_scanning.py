@@ -9,11 +9,13 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamproof.disorder.scanning import (
+    AFTER_QUOTE,
     BLANK,
+    FIELDS,
     GOOD,
     NAIVE,
     NO_OBJECT,
@@ -104,6 +106,22 @@ def test_an_open_quote_concerns_its_own_line_only() -> None:
     assert status[1] == GOOD
     assert status[2] == BLANK
     assert counts[3] == 3
+
+
+@given(st.text(alphabet='a,"', max_size=10).filter(lambda text: text != ""))
+@example('"3"0,c')
+@example('x,"a" ')
+def test_a_row_is_taken_if_it_is_well_formed(text: str) -> None:
+    data = np.frombuffer(text.encode() + b"\n", np.uint8)
+    status, *_ = fields_of(
+        data, np.array([0]), np.array([len(data)]), ord(","), True, np.array([0]), text.count(",") + 1
+    )
+    try:
+        next(csv.reader([text], strict=True))
+    except csv.Error:
+        assert status[0] in (OPEN_QUOTE, AFTER_QUOTE)
+    else:
+        assert status[0] in (GOOD, FIELDS)
 
 
 VALUES = st.recursive(

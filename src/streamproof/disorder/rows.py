@@ -14,6 +14,7 @@ from streamproof.disorder.array_store import ArrayStore
 from streamproof.disorder.hashing import Bytes, hash_slices
 from streamproof.disorder.layout import OFFSET_BITS, FilePiece, SourceLayout
 from streamproof.disorder.scanning import (
+    AFTER_QUOTE,
     BLANK,
     FIELDS,
     GOOD,
@@ -189,6 +190,7 @@ class _Rejects:
             BLANK: ("blank", "the line is blank"),
             FIELDS: ("fields", f"{self._counts[row]} fields where there should be {len(self._layout.names)}"),
             OPEN_QUOTE: ("quote", "a quoted field does not end"),
+            AFTER_QUOTE: ("after a quote", "there is text after a quote that ends a field"),
             NO_TIME: ("no time", f'the time in "{name}" is missing'),
             ODD_TIME: ("not a time", f'"{text}" is not a time'),
             TOO_FINE: ("too fine", f'"{text}" is finer than 1 {self._layout.unit}: use a finer unit'),

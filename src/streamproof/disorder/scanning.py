@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-GOOD, BLANK, FIELDS, OPEN_QUOTE, NO_TIME, ODD_TIME, TOO_FINE, NO_OBJECT = range(8)  # what became of a row
+# What became of a row; new words go to the end: compiled loops of other files remember the numbers.
+GOOD, BLANK, FIELDS, OPEN_QUOTE, NO_TIME, ODD_TIME, TOO_FINE, NO_OBJECT, AFTER_QUOTE = range(9)
 ZONED, NAIVE, NUMBER = range(3)  # what kind of time it has
 _LF, _CR, _QUOTE = 10, 13, 34
 _LONGEST = 4_000_000_000_000_000_000  # a number above it would overflow with its next digit
@@ -46,9 +47,9 @@ def fields_of(data, starts, ends, separator, quote, wanted, expected):  # type: 
             continue
         number = 0
         while True:
-            begin, stop, at, closed = _field(data, at, end, separator, quote)
-            if not closed:
-                status[row] = OPEN_QUOTE
+            begin, stop, at, found = _field(data, at, end, separator, quote)
+            if found != GOOD:
+                status[row] = found
             for place in range(len(wanted)):
                 if number == wanted[place]:
                     spans[2 * place, row], spans[2 * place + 1, row] = begin, stop
@@ -84,26 +85,28 @@ def _skipped(data, at, end):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _field(data, at, end, separator, quote):  # type: ignore[no-untyped-def]
-    """One field: where its text starts and stops, where the separator behind it stands, whether its quotes match."""
+    """One field: where its text starts and stops, where the separator behind it stands, what its quotes say."""
     begin = at
     if not (quote and at < end and data[at] == _QUOTE):
         while at < end and data[at] != separator:
             at += 1
-        return begin, at, at, True
+        return begin, at, at, GOOD
     at += 1
-    closed = False
+    found = OPEN_QUOTE
     while at < end:
         if data[at] == _QUOTE:
             if at + 1 < end and data[at + 1] == _QUOTE:
                 at += 1
             else:
-                closed = True
+                found = GOOD
                 break
         at += 1
     stop = at
+    if found == GOOD and stop + 1 < end and data[stop + 1] != separator:
+        found = AFTER_QUOTE
     while at < end and data[at] != separator:
         at += 1
-    return begin + 1, stop, at, closed
+    return begin + 1, stop, at, found
 
 
 @njit(cache=True)
