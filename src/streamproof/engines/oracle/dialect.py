@@ -88,10 +88,6 @@ class Dialect(Protocol):
         """A BIGINT divided by a positive constant, rounded down."""
         ...
 
-    def ends_open(self, pattern: str) -> str:
-        """Whether a LIKE pattern ends in an escape character that escapes nothing."""
-        ...
-
     def aggregate(self, fn: str, arg: Sql, order: list[tuple[str, Type]]) -> str:
         """A built-in aggregate; ``order`` are the sort keys of first and last."""
         ...

@@ -9,7 +9,7 @@ from typing import Final
 from streamproof.engines.oracle.dialect import MARK, Dialect, Rule, Sql, order_keys, quote
 from streamproof.engines.oracle.duckdb_casts import CASTS, calendar_date
 from streamproof.engines.oracle.expressions import convert
-from streamproof.engines.oracle.functions import ESCAPE, SHARED, call, days_of, exact
+from streamproof.engines.oracle.functions import SHARED, call, days_of, exact
 from streamproof.errors import ErrorName
 from streamproof.events.schema import FLOAT64, INT64, MAX_PRECISION, STRING, Kind, Type, decimal
 from streamproof.plan.aggregates import unsupported
@@ -245,9 +245,6 @@ class DuckDbSql:
     def floor_by(self, text: str, by: int) -> str:
         lift = 2**63 // by + 1  # makes the dividend positive, where // rounds down
         return f"CAST((CAST({text} AS HUGEINT) + {lift * by}) // {by} - {lift} AS BIGINT)"
-
-    def ends_open(self, pattern: str) -> str:
-        return f"((length({pattern}) - length(rtrim({pattern}, {quote(ESCAPE)}))) % 2 = 1)"
 
     def aggregate(self, fn: str, arg: Sql, order: list[tuple[str, Type]]) -> str:
         text = arg.text

@@ -88,9 +88,14 @@ def like(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:
     return f"({args[0].text} LIKE {_pattern(dialect, args[1])} ESCAPE {quote(ESCAPE)})"
 
 
+def _ends_open(pattern: str) -> str:
+    """SQL for whether a pattern ends in an escape that escapes nothing: an odd number of them."""
+    return f"((length({pattern}) - length(rtrim({pattern}, {quote(ESCAPE)}))) % 2 = 1)"
+
+
 def _pattern(dialect: Dialect, pattern: Sql) -> str:
     r"""The pattern, in which a single \ at the end stands for itself."""
-    return dialect.let(pattern, lambda p: f"CASE WHEN {dialect.ends_open(p)} THEN {p} || {quote(ESCAPE)} ELSE {p} END")
+    return dialect.let(pattern, lambda p: f"CASE WHEN {_ends_open(p)} THEN {p} || {quote(ESCAPE)} ELSE {p} END")
 
 
 def instant(dialect: Dialect, args: tuple[Sql, ...], result: Type) -> str:

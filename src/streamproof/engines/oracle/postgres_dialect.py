@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Final
 
 from streamproof.engines.oracle.dialect import Dialect, Rule, Sql, order_keys, quote, whole
-from streamproof.engines.oracle.functions import DAY, ESCAPE, SHARED, call, days_of, exact, infix
+from streamproof.engines.oracle.functions import DAY, SHARED, call, days_of, exact, infix
 from streamproof.errors import ErrorName, InputError
 from streamproof.events.schema import FLOAT64, INT64, STRING, Kind, Type
 from streamproof.plan.aggregates import unsupported
@@ -217,9 +217,6 @@ class PostgresSql:
 
     def floor_by(self, text: str, by: int) -> str:
         return f"pg_temp.sp_floordiv({text}, {whole(by)})"
-
-    def ends_open(self, pattern: str) -> str:
-        return f"((length({pattern}) - length(rtrim({pattern}, {quote(ESCAPE)}))) % 2 = 1)"
 
     def aggregate(self, fn: str, arg: Sql, order: list[tuple[str, Type]]) -> str:
         text = arg.text
